@@ -1,0 +1,202 @@
+"""Applying an op: compute the value, make the node, save what the backward pass will need.
+
+This is the hot path of the forward pass, once for each node, so it is written out for one and for
+two operands and sets slots itself: no comprehension over operands, no constructor call
+(`benchmarks/engine.py`).
+
+Invariant: the value is computed first, the id is taken next, and nothing is registered when the
+computation fails.
+
+Source: Burn 0.22.1, `burn-autodiff/src/ops/base.rs` (the type-state chain `prepare`, `finish`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+from ckptcli.autodiff.device import Device, common_device
+from ckptcli.autodiff.op import BOTH, FIRST, SECOND, Op
+from ckptcli.autodiff.tensor import Tensor, created
+from ckptcli.errors import DtypeError, EngineError, ShapeError
+from ckptcli.graph import Node
+
+
+def unary(op: Op, x: Tensor, params: Any = None) -> Tensor:
+    """The output of an op with one operand.
+
+    Raises:
+        ShapeError: the operand does not fit the op.
+    """
+    device = x.device
+    x_value = x.value
+    x_node = x.node
+    try:
+        value = op.forward(device.namespace, x_value, params)
+    except ValueError as error:
+        _raise_shape_error(op, (x,), params, error)
+    node = Node()
+    node.id = device.next_id()
+    node.order = x_node.order + 1
+    node.op = op
+    node.params = params
+    node.recompute = False
+    if x_node.tracked:
+        node.tracked = node.mask = 1
+        parents = node.parents = (x_node,)
+        node.state = None if op.state is None else op.state(device.namespace, x_value, params)
+        held = None if x_node.recompute else x_value
+        if device.recomputes(node):
+            node.recompute = True
+            node.backup = parents
+            node.backup_values = (held,)
+        else:
+            node.backup = ()
+        if op.keeps[1]:
+            node.saved = parents
+            node.saved_values = (held,)
+        else:
+            node.saved = ()
+    else:
+        _untracked(op, node, device)
+    return _output(value, node, device, (x_node,))
+
+
+def binary(op: Op, lhs: Tensor, rhs: Tensor, params: Any = None) -> Tensor:
+    """The output of an op with two operands.
+
+    Raises:
+        ShapeError: the operands do not fit each other.
+        DtypeError: the operands have different dtypes.
+        DeviceError: the operands live on different devices or under different strategies.
+    """
+    device = lhs.device
+    if rhs.device is not device:
+        device = common_device(lhs, rhs)
+    lhs_value = lhs.value
+    rhs_value = rhs.value
+    lhs_node = lhs.node
+    rhs_node = rhs.node
+    if lhs_value.dtype is not rhs_value.dtype:
+        _check_dtypes(op, (lhs, rhs))
+    try:
+        value = op.forward(device.namespace, lhs_value, rhs_value, params)
+    except ValueError as error:
+        _raise_shape_error(op, (lhs, rhs), params, error)
+    node = Node()
+    node.id = device.next_id()
+    order = lhs_node.order
+    node.order = (order if order > rhs_node.order else rhs_node.order) + 1
+    node.op = op
+    node.params = params
+    node.recompute = False
+    mask = lhs_node.tracked | rhs_node.tracked << 1
+    if mask:
+        node.tracked = 1
+        node.mask = mask
+        parents = node.parents = (lhs_node, rhs_node)
+        if op.broadcasts and lhs_value.shape != rhs_value.shape:
+            node.state = (lhs_value.shape, rhs_value.shape)
+        else:
+            node.state = None
+        lhs_held = None if lhs_node.recompute else lhs_value
+        rhs_held = None if rhs_node.recompute else rhs_value
+        if device.recomputes(node):
+            node.recompute = True
+            node.backup = parents
+            node.backup_values = (lhs_held, rhs_held)
+        else:
+            node.backup = ()
+        kept = op.keeps[mask]
+        if kept is BOTH:
+            node.saved = parents
+            node.saved_values = (lhs_held, rhs_held)
+        elif kept is FIRST:
+            node.saved = (lhs_node,)
+            node.saved_values = (lhs_held,)
+        elif kept is SECOND:
+            node.saved = (rhs_node,)
+            node.saved_values = (rhs_held,)
+        else:
+            node.saved = ()
+    else:
+        _untracked(op, node, device)
+    return _output(value, node, device, (lhs_node, rhs_node))
+
+
+def many(op: Op, operands: Sequence[Tensor], params: Any = None) -> Tensor:
+    """The output of an op with any number of operands, which checkpoints none of them.
+
+    Raises:
+        ShapeError: the operands do not fit each other.
+        DtypeError: the operands have different dtypes.
+        DeviceError: the operands live on different devices or under different strategies.
+    """
+    first = operands[0]
+    device = first.device
+    for other in operands[1:]:
+        if other.device is not device:
+            common_device(first, other)
+    _check_dtypes(op, operands)
+    values = [operand.value for operand in operands]
+    nodes = tuple(operand.node for operand in operands)
+    try:
+        value = op.forward(device.namespace, *values, params)
+    except ValueError as error:
+        _raise_shape_error(op, operands, params, error)
+    node = Node()
+    node.id = device.next_id()
+    node.order = 1 + max(parent.order for parent in nodes)
+    node.op = op
+    node.params = params
+    node.recompute = False
+    node.saved = node.backup = ()
+    node.mask = sum(parent.tracked << position for position, parent in enumerate(nodes))
+    if node.mask:
+        node.tracked = 1
+        node.parents = nodes
+        node.state = None if op.state is None else op.state(device.namespace, *values, params)
+        node.recompute = device.recomputes(node)
+    else:
+        _untracked(op, node, device)
+    return _output(value, node, device, nodes)
+
+
+def _untracked(op: Op, node: Node, device: Device) -> None:
+    """A constant: nothing is saved, and whatever checkpoints it holds it by value."""
+    node.tracked = node.mask = 0
+    if not op.step_when_untracked:
+        node.op = None
+    node.parents = node.saved = node.backup = ()
+    node.state = None
+    if not device.is_autodiff:
+        node.order = 0
+
+
+def _output(value: Any, node: Node, device: Device, parents: Sequence[Node]) -> Tensor:
+    tensor = Tensor()
+    tensor.value = value
+    tensor.node = node
+    tensor.device = device
+    if device.sink is not None:
+        device.sink.emit(created(tensor, parents))
+    return tensor
+
+
+def _check_dtypes(op: Op, operands: Sequence[Tensor]) -> None:
+    dtypes = [operand.dtype for operand in operands]
+    if len(set(dtypes)) > 1:
+        raise DtypeError(
+            f"`{op.name}` got operands of different dtypes: {', '.join(dtypes)}",
+            "create both with the same dtype",
+        )
+
+
+def _raise_shape_error(
+    op: Op, operands: Sequence[Tensor], params: Any, error: ValueError
+) -> NoReturn:
+    if isinstance(error, EngineError):
+        raise error
+    shapes = " and ".join(str(list(operand.shape)) for operand in operands)
+    arguments = "" if params is None else f" with {params!r}"
+    raise ShapeError(f"`{op.name}` cannot take shape {shapes}{arguments}: {error}") from error

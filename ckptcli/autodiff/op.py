@@ -1,0 +1,85 @@
+"""The declaration of an op: everything that the engine knows about it.
+
+Source: Burn 0.22.1, `burn-autodiff/src/ops/` (bound, explicit checkpoints and raw state of each op).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any, TypeAlias
+
+from ckptcli.graph import Bound
+
+Positions: TypeAlias = tuple[int, ...]
+Keeps: TypeAlias = tuple[Positions, ...]
+"""Operand positions that an op checkpoints explicitly, in order, by the mask of tracked operands."""
+
+NEITHER: Positions = ()
+FIRST: Positions = (0,)
+SECOND: Positions = (1,)
+BOTH: Positions = (0, 1)
+
+KEEPS_NOTHING: Keeps = (NEITHER, NEITHER, NEITHER, NEITHER)
+KEEPS_INPUT: Keeps = (NEITHER, FIRST)
+KEEPS_OTHER: Keeps = (NEITHER, SECOND, FIRST, BOTH)
+"""A factor is needed for the gradient of the other one."""
+KEEPS_DIVISION: Keeps = (NEITHER, SECOND, BOTH, BOTH)
+"""The divisor is needed for both gradients, the dividend for the divisor's alone."""
+
+LEFT_TRACKED = 1
+RIGHT_TRACKED = 2
+BOTH_TRACKED = 3
+
+
+class Flow(Enum):
+    """What the arrays that `backward` returns share memory with.
+
+    An array that nobody else holds may be overwritten by the next step.
+    """
+
+    FRESH = "new arrays, or the gradient overwritten"
+    PASSED = "the gradient itself or views of it"
+    SHARED = "never to be overwritten"
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Op:
+    """One op.
+
+    Attributes:
+        name: Burn's name for it, also the name of its tensor method.
+        bound: Burn's mark.
+        arity: number of tensor operands; 0 for any number.
+        forward: `(namespace, *operands, params) -> value`, also used to compute it again.
+        backward: `(namespace, gradient, owned, kept, step) -> gradient(s)`. `kept` is the list of
+            retrieved values in the order of `keeps`, to be popped so that each is freed after its
+            last use; `owned` says that `gradient` may be overwritten; `step` is the node, with
+            `mask`, `params` and `state`. One gradient for arity 1, else one for each operand,
+            None where it is untracked.
+        keeps: what is checkpointed explicitly.
+        state: `(namespace, *operands, params) -> state` kept outside the checkpointer; None for
+            nothing.
+        broadcasts: whether operands are broadcast against each other; their gradients are then
+            reduced to their shapes.
+        flow: what the gradients share memory with.
+        step_when_untracked: whether an untracked output counts as an op output for `backward()`.
+    """
+
+    name: str
+    bound: Bound
+    arity: int
+    forward: Callable[..., Any]
+    backward: Callable[..., Any]
+    keeps: Keeps = KEEPS_NOTHING
+    state: Callable[..., Any] | None = None
+    broadcasts: bool = False
+    flow: Flow = Flow.FRESH
+    step_when_untracked: bool = True
+    all_tracked: int = field(init=False)
+    memory_bound: bool = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "all_tracked", (1 << self.arity) - 1)
+        object.__setattr__(self, "memory_bound", self.bound is Bound.MEMORY)

@@ -1,0 +1,54 @@
+"""Matrix products: compute bound.
+
+Source: Burn 0.22.1, `burn-autodiff/src/ops/tensor.rs`; the vector case, `Tensor::matmul`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ckptcli.autodiff.apply import binary, unary
+from ckptcli.autodiff.op import KEEPS_OTHER, LEFT_TRACKED, RIGHT_TRACKED, Op
+from ckptcli.autodiff.ops.shape import SWAP_DIMS
+from ckptcli.autodiff.ops.table import operation
+from ckptcli.autodiff.tensor import Tensor
+from ckptcli.graph import Bound
+
+
+def _matmul_gradient(xp: Any, grad: Any, owned: bool, kept: list[Any], step: Any) -> Any:
+    """The right operand's gradient first: in a network that is the weight's, which stays, and the
+    activation that it needs is freed before the next array is made.
+    """
+    lhs_grad = rhs_grad = None
+    rhs = kept.pop() if step.mask & LEFT_TRACKED else None
+    if step.mask & RIGHT_TRACKED:
+        rhs_grad = xp.matmul(xp.matrix_transpose(kept.pop()), grad)
+    if rhs is not None:
+        lhs_grad = xp.matmul(grad, xp.matrix_transpose(rhs))
+    return lhs_grad, rhs_grad
+
+
+MATMUL = Op(
+    "matmul",
+    Bound.COMPUTE,
+    2,
+    forward=lambda xp, lhs, rhs, _: xp.matmul(lhs, rhs),
+    backward=_matmul_gradient,
+    keeps=KEEPS_OTHER,
+    broadcasts=True,
+)
+
+
+@operation("__matmul__")
+def matmul(lhs: Tensor, rhs: Tensor) -> Tensor:
+    """The matrix product over the last two dims; leading dims are broadcast.
+
+    As in Burn, a batch of vectors against one matrix, [B, 1, K] x [1, K, N], is computed with the
+    batch as rows: swap_dims, matmul, swap_dims.
+    """
+    if lhs.value.ndim >= 3 and rhs.value.ndim >= 3:
+        rank = lhs.value.ndim
+        if lhs.shape[-2] == 1 == rhs.shape[-3] and lhs.shape[-1] == rhs.shape[-2]:
+            swap = (rank - 3, rank - 2)
+            return unary(SWAP_DIMS, binary(MATMUL, unary(SWAP_DIMS, lhs, swap), rhs), swap)
+    return binary(MATMUL, lhs, rhs)

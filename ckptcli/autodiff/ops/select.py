@@ -1,0 +1,61 @@
+"""Choosing by a mask: compute bound. The mask is kept in the op's parameters.
+
+Source: Burn 0.22.1, `burn-autodiff/src/ops/tensor.rs`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ckptcli.autodiff.apply import binary, unary
+from ckptcli.autodiff.op import LEFT_TRACKED, RIGHT_TRACKED, Op
+from ckptcli.autodiff.ops.table import operation
+from ckptcli.autodiff.tensor import Tensor
+from ckptcli.graph import Bound
+
+
+def _mask_where_gradient(xp: Any, grad: Any, owned: bool, kept: list[Any], step: Any) -> Any:
+    mask = step.params
+    return (
+        xp.where(mask, 0.0, grad) if step.mask & LEFT_TRACKED else None,
+        xp.where(mask, grad, 0.0) if step.mask & RIGHT_TRACKED else None,
+    )
+
+
+def _mask_fill(xp: Any, x: Any, params: tuple[Any, float]) -> Any:
+    return xp.where(params[0], params[1], x)
+
+
+def _mask_fill_gradient(xp: Any, grad: Any, owned: bool, kept: list[Any], step: Any) -> Any:
+    return xp.where(step.params[0], 0.0, grad)
+
+
+MASK_WHERE = Op(
+    "mask_where",
+    Bound.COMPUTE,
+    2,
+    forward=lambda xp, x, source, mask: xp.where(mask, source, x),
+    backward=_mask_where_gradient,
+    broadcasts=True,
+)
+MASK_FILL = Op("mask_fill", Bound.COMPUTE, 1, forward=_mask_fill, backward=_mask_fill_gradient)
+
+
+def _mask_of(x: Tensor, mask: Any) -> Any:
+    """`mask` as the backend's array of x's rank; a flat list of x's size takes x's shape."""
+    array = x.device.namespace.asbool(mask)
+    if array.ndim == 1 and array.size == x.value.size:
+        array = x.device.namespace.reshape(array, x.shape)
+    return array
+
+
+@operation()
+def mask_where(x: Tensor, mask: Any, source: Tensor) -> Tensor:
+    """`source` where the mask is true, x elsewhere."""
+    return binary(MASK_WHERE, x, source, _mask_of(x, mask))
+
+
+@operation()
+def mask_fill(x: Tensor, mask: Any, c: float) -> Tensor:
+    """`c` where the mask is true, x elsewhere."""
+    return unary(MASK_FILL, x, (_mask_of(x, mask), float(c)))

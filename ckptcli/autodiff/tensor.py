@@ -1,0 +1,175 @@
+"""The tensor: a value, its node on the tape, and the device that it lives on.
+
+Tensors are immutable. Their methods are the functions of the op table, attached by `method`, so
+that an op's declaration is the only place that has to know the op.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from ckptcli.backends.base import Array
+from ckptcli.errors import NotALeafError
+from ckptcli.events import NodeCreated
+from ckptcli.graph import Node, Requirement, leaf_node
+
+if TYPE_CHECKING:
+    from ckptcli.autodiff.device import Device
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+class Tensor:
+    """An n-dimensional array on a device, rank 1 or more.
+
+    Attributes:
+        value: the backend's array.
+        node: its node on the tape.
+        device: the device, which carries the checkpointing strategy.
+
+    Create tensors with `Device.tensor`, not by this class.
+    """
+
+    __slots__ = ("device", "node", "value")
+
+    value: Any
+    node: Node
+    device: Device
+
+    __array_priority__ = 1000.0
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The size of each dimension."""
+        shape: tuple[int, ...] = self.value.shape
+        return shape
+
+    @property
+    def dtype(self) -> str:
+        """The name of the element type, `float32`."""
+        return str(self.value.dtype)
+
+    @property
+    def is_tracked(self) -> bool:
+        """Whether a gradient flows through this tensor."""
+        return bool(self.node.tracked)
+
+    @property
+    def requirement(self) -> Requirement:
+        """Burn's requirement of the node."""
+        return self.node.requirement
+
+    def numpy(self) -> Any:
+        """The values as a read-only `numpy.ndarray`."""
+        return self.device.backend.to_numpy(self.value)
+
+    def item(self) -> float:
+        """The only element, as a Python float.
+
+        Raises:
+            ValueError: the tensor has more than one element.
+        """
+        return float(self.numpy().item())
+
+    def require_grad(self) -> Tensor:
+        """The same value as a leaf that keeps its gradient, under the same node id.
+
+        Raises:
+            NotALeafError: the tensor is an intermediate value of a tracked computation.
+            DeviceError: the device has no autodiff.
+        """
+        node = self.node
+        if node.tracked:
+            if node.op is None:
+                return self
+            raise NotALeafError(
+                "Can't convert a non leaf tensor into a tracked tensor: "
+                f"node {node.id} is the output of `{node.op.name}`",
+                "call `require_grad()` on the leaf, or `detach()` first",
+            )
+        self.device.check_autodiff("require_grad()")
+        return wrap(self.value, leaf_node(node.id, 1), self.device)
+
+    def set_require_grad(self, require_grad: bool) -> Tensor:
+        """`require_grad()`, or a new untracked leaf with the same value."""
+        if require_grad:
+            return self.require_grad()
+        return new_leaf(self.value, self.device, tracked=0)
+
+    def inner(self) -> Tensor:
+        """The same value on the device without autodiff."""
+        return wrap(self.value, leaf_node(-1, 0), self.device.inner())
+
+    def __repr__(self) -> str:
+        return (
+            f"Tensor(shape={list(self.shape)}, dtype={self.dtype}, node={self.node.id}, "
+            f"requirement={self.requirement.value})"
+        )
+
+    __hash__ = object.__hash__
+
+    if TYPE_CHECKING:  # The op table attaches these; see `ckptcli.autodiff.ops`.
+
+        def __getattr__(self, name: str) -> Callable[..., Tensor]: ...
+        def __add__(self, other: Tensor | float) -> Tensor: ...
+        def __radd__(self, other: float) -> Tensor: ...
+        def __sub__(self, other: Tensor | float) -> Tensor: ...
+        def __rsub__(self, other: float) -> Tensor: ...
+        def __mul__(self, other: Tensor | float) -> Tensor: ...
+        def __rmul__(self, other: float) -> Tensor: ...
+        def __truediv__(self, other: Tensor | float) -> Tensor: ...
+        def __rtruediv__(self, other: float) -> Tensor: ...
+        def __neg__(self) -> Tensor: ...
+        def __pow__(self, exponent: float) -> Tensor: ...
+        def __matmul__(self, other: Tensor) -> Tensor: ...
+        def __getitem__(self, slices: slice | Sequence[slice]) -> Tensor: ...
+        def __gt__(self, other: float) -> Array: ...
+        def __lt__(self, other: float) -> Array: ...
+
+
+def wrap(value: Any, node: Node, device: Device) -> Tensor:
+    """A tensor of its parts."""
+    tensor = Tensor()
+    tensor.value = value
+    tensor.node = node
+    tensor.device = device
+    return tensor
+
+
+def new_leaf(value: Any, device: Device, tracked: int) -> Tensor:
+    """A leaf with a new node id; on a device without autodiff no id is taken."""
+    node_id = device.next_id() if device.is_autodiff else -1
+    tensor = wrap(value, leaf_node(node_id, tracked), device)
+    if device.sink is not None:
+        device.sink.emit(created(tensor, ()))
+    return tensor
+
+
+def created(tensor: Tensor, parents: Sequence[Node]) -> NodeCreated:
+    """The event that says how `tensor` came to be."""
+    node, value = tensor.node, tensor.value
+    return NodeCreated(
+        node_id=node.id,
+        op=None if node.op is None else node.op.name,
+        parents=tuple(parent.id for parent in parents),
+        shape=tuple(value.shape),
+        dtype=str(value.dtype),
+        value_bytes=value.nbytes,
+        storage=tensor.device.namespace.storage_id(value),
+        tracked=bool(node.tracked),
+        memory_bound=node.op is not None and node.op.memory_bound,
+        recompute=node.recompute,
+        untracked_parents=tuple(parent.id for parent in parents if not parent.tracked),
+    )
+
+
+def method(*names: str) -> Callable[[Function], Function]:
+    """Decorator: makes a function of the op table a method of `Tensor`, under these names too."""
+
+    def attach(function: Function) -> Function:
+        for name in (function.__name__, *names):
+            setattr(Tensor, name, function)
+        return function
+
+    return attach

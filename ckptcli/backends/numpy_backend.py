@@ -1,0 +1,37 @@
+"""The NumPy backend: arrays in host memory."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ckptcli.backends import numpy_namespace
+from ckptcli.backends.base import Array, Namespace
+from ckptcli.errors import DtypeError
+
+FLOAT_DTYPES = ("float32", "float64")
+
+
+class NumpyBackend:
+    """Arrays are `numpy.ndarray` of float32 or float64."""
+
+    name = "numpy"
+    label = "Numpy(Cpu)"
+
+    def __init__(self, namespace: Namespace = numpy_namespace) -> None:
+        self.namespace = namespace
+
+    def asarray(self, data: Any, dtype: str | None) -> Array:
+        array = np.asarray(data, dtype=dtype)
+        if dtype is None and array.dtype.name not in FLOAT_DTYPES:
+            array = array.astype(np.float32)
+        if array.dtype.name not in FLOAT_DTYPES:
+            known = " or ".join(FLOAT_DTYPES)
+            raise DtypeError(f"a tensor cannot have dtype `{array.dtype}`", f"use {known}")
+        return array.reshape(1) if array.ndim == 0 else array
+
+    def to_numpy(self, array: Any) -> Any:
+        view = np.asarray(array).view()
+        view.flags.writeable = False
+        return view

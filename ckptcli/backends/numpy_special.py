@@ -1,0 +1,176 @@
+"""Special functions that NumPy lacks: sigmoid, relu, erf, gelu, and their derivatives.
+
+sigmoid is e / (1 + e) with e = exp(min(x, cap)): accurate to a few units in the last place over
+the whole range (float64 sigmoid(-40) = 4.248354255291589e-18), and no intermediate overflows,
+so no floating-point warning has to be silenced.
+
+erf uses W. J. Cody, "Rational Chebyshev approximation for the error function", Math. Comp. 23
+(1969): one rational function near 0, one for the complement elsewhere.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ckptcli.backends.numpy_blocks import (
+    BLOCK_ELEMENTS,
+    block_constant,
+    constant,
+    in_blocks,
+)
+
+FloatArray = NDArray[Any]
+
+_EXP_CAP = {np.dtype(np.float32): 88.0, np.dtype(np.float64): 709.0}
+"""The largest whole number whose exponential is finite; sigmoid is 1 long before it."""
+
+_ERF_SPLIT = 0.46875
+_ERF_NUMERATOR = (
+    1.85777706184603153e-1,
+    3.16112374387056560e0,
+    1.13864154151050156e2,
+    3.77485237685302021e2,
+    3.20937758913846947e3,
+)
+_ERF_DENOMINATOR = (
+    1.0,
+    2.36012909523441209e1,
+    2.44024637934444173e2,
+    1.28261652607737228e3,
+    2.84423683343917062e3,
+)
+_ERFC_NUMERATOR = (
+    2.15311535474403846e-8,
+    5.64188496988670089e-1,
+    8.88314979438837594e0,
+    6.61191906371416295e1,
+    2.98635138197400131e2,
+    8.81952221241769090e2,
+    1.71204761263407058e3,
+    2.05107837782607147e3,
+    1.23033935479799725e3,
+)
+_ERFC_DENOMINATOR = (
+    1.0,
+    1.57449261107098347e1,
+    1.17693950891312499e2,
+    5.37181101862009858e2,
+    1.62138957456669019e3,
+    3.29079923573345963e3,
+    4.36261909014324716e3,
+    3.43936767414372164e3,
+    1.23033935480374942e3,
+)
+
+
+def sigmoid(x: FloatArray) -> FloatArray:
+    """1 / (1 + exp(-x)), element by element."""
+    if x.size > BLOCK_ELEMENTS:
+        return in_blocks(_sigmoid_block, np.empty_like(x), x)
+    return _sigmoid_block(None, x)
+
+
+def sigmoid_gradient(
+    x: FloatArray, gradient: FloatArray, out: FloatArray | None = None
+) -> FloatArray:
+    """`gradient` * sigmoid(x) * (1 - sigmoid(x)), computed again from x as Burn does."""
+    if x.size > BLOCK_ELEMENTS:
+        out = np.empty_like(x) if out is None else out
+        return in_blocks(_sigmoid_gradient_block, out, gradient, x)
+    return _sigmoid_gradient_block(out, gradient, x)
+
+
+def relu(x: FloatArray) -> FloatArray:
+    """max(x, 0), element by element; nan stays nan."""
+    positive: FloatArray = np.maximum(x, constant(0.0, x.dtype))
+    return positive
+
+
+def relu_gradient(x: FloatArray, gradient: FloatArray, out: FloatArray | None = None) -> FloatArray:
+    """`gradient` where x > 0, else 0."""
+    product: FloatArray = np.multiply(gradient, np.greater(x, constant(0.0, x.dtype)), out)
+    return product
+
+
+def erf(x: FloatArray) -> FloatArray:
+    """The error function, to two units in the last place."""
+    return in_blocks(_erf_block, np.empty_like(x), x)
+
+
+def gelu(x: FloatArray) -> FloatArray:
+    """X * (1 + erf(x / sqrt(2))) / 2."""
+    return in_blocks(_gelu_block, np.empty_like(x), x)
+
+
+def gelu_gradient(x: FloatArray, gradient: FloatArray, out: FloatArray | None = None) -> FloatArray:
+    """`gradient` * (Phi(x) + x * phi(x)) with the normal distribution's Phi and density phi."""
+    out = np.empty_like(x) if out is None else out
+    return in_blocks(_gelu_gradient_block, out, gradient, x)
+
+
+def _capped_exp(x: FloatArray, out: FloatArray | None) -> FloatArray:
+    cap = _EXP_CAP[x.dtype]
+    if x.ndim == 1 and x.size > 1024:
+        ceiling = block_constant(cap, x.dtype)[: x.size]
+    else:
+        ceiling = constant(cap, x.dtype)
+    exponential: FloatArray = np.minimum(x, ceiling, out=out)
+    return np.exp(exponential, exponential)
+
+
+def _sigmoid_block(out: FloatArray | None, x: FloatArray) -> FloatArray:
+    e = _capped_exp(x, out)
+    return np.divide(e, np.add(e, constant(1.0, x.dtype)), e)
+
+
+def _sigmoid_gradient_block(
+    out: FloatArray | None, gradient: FloatArray, x: FloatArray
+) -> FloatArray:
+    e = _capped_exp(x, None)
+    t = np.add(e, constant(1.0, x.dtype))
+    np.divide(e, t, e)
+    np.divide(e, t, e)
+    product: FloatArray = np.multiply(gradient, e, out)
+    return product
+
+
+def _horner(coefficients: tuple[float, ...], x: FloatArray) -> FloatArray:
+    total = np.full_like(x, coefficients[0])
+    for coefficient in coefficients[1:]:
+        total *= x
+        total += coefficient
+    return total
+
+
+def _erf_block(out: FloatArray, x: FloatArray) -> FloatArray:
+    y = np.absolute(x)
+    near = np.minimum(y, _ERF_SPLIT)
+    square = near * near
+    small = near * _horner(_ERF_NUMERATOR, square) / _horner(_ERF_DENOMINATOR, square)
+    far = np.clip(y, _ERF_SPLIT, 6.0)
+    tail = np.exp(-far * far) * _horner(_ERFC_NUMERATOR, far) / _horner(_ERFC_DENOMINATOR, far)
+    magnitude = np.where(y <= _ERF_SPLIT, small, 1.0 - tail)
+    magnitude[np.isnan(x)] = np.nan
+    return np.copysign(magnitude, x, out)
+
+
+def _gelu_block(out: FloatArray, x: FloatArray) -> FloatArray:
+    phi = _erf_block(np.empty_like(x), x * math.sqrt(0.5))
+    phi += 1.0
+    phi *= 0.5
+    return np.multiply(phi, x, out)
+
+
+def _gelu_gradient_block(out: FloatArray, gradient: FloatArray, x: FloatArray) -> FloatArray:
+    phi = _erf_block(np.empty_like(x), x * math.sqrt(0.5))
+    phi += 1.0
+    phi *= 0.5
+    density = np.exp(-0.5 * x * x)
+    density *= x
+    density *= 1.0 / math.sqrt(2.0 * math.pi)
+    phi += density
+    return np.multiply(gradient, phi, out)

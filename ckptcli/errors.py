@@ -1,0 +1,102 @@
+"""Every error that the program raises on purpose, with the exit code it ends in.
+
+    CkptError                        1  anything below, caught as one
+    ├── UsageError                   2  the command line or a file it names is wrong
+    │   ├── UnknownNameError         2  no such strategy, workload, backend, level
+    │   ├── GraphFileError           2  a graph file that cannot be read as a program
+    │   └── ConfigError              2  a burn.toml named by the user that is absent or wrong
+    ├── EngineError                  1  a program on the Python face that cannot run
+    │   ├── ShapeError               1  operands that do not fit
+    │   ├── DtypeError               1  operands of different dtypes
+    │   ├── DeviceError              1  operands on different devices or strategies; no autodiff
+    │   ├── NotALeafError            1  a gradient asked to be kept where none is
+    │   ├── UntrackedLeafError       1  backward() where nothing leads to a parameter
+    │   ├── ConsumedNodeError        1  backward() through what an earlier backward() used up
+    │   └── CheckpointError          1  the checkpointer is in a state that its rules exclude
+    └── OutOfMemoryError             1  a network that cannot fit, refused or failed
+
+A message is one sentence that names the thing, the value and the place, then what to do.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class CkptError(Exception):
+    """Base of all errors raised on purpose. `hint` is what to do next, printed on its own line."""
+
+    exit_code = 1
+
+    def __init__(self, message: str, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+    def __str__(self) -> str:
+        return self.message if self.hint is None else f"{self.message}; {self.hint}"
+
+
+class UsageError(CkptError):
+    """A wrong command line, or a wrong file that it names."""
+
+    exit_code = 2
+
+
+class UnknownNameError(UsageError):
+    """A name that no registry has; the hint names the nearest one that exists."""
+
+    def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
+        names = sorted(known)
+        nearest = difflib.get_close_matches(name.lower(), names, n=1)
+        hint = f"did you mean `{nearest[0]}`?" if nearest else f"known: {', '.join(names)}"
+        super().__init__(f"unknown {kind} `{name}`", hint)
+
+
+class GraphFileError(UsageError):
+    """A graph file that cannot be read as a program; names file, line and op index."""
+
+
+class ConfigError(UsageError):
+    """A configuration file named by the user that is absent, malformed or has a wrong value."""
+
+
+class EngineError(CkptError):
+    """A program on the Python face that cannot run."""
+
+
+class ShapeError(EngineError):
+    """Operands whose shapes do not fit the op."""
+
+
+class DtypeError(EngineError):
+    """Operands of different dtypes, or a dtype that the engine does not have."""
+
+
+class DeviceError(EngineError):
+    """Operands on different devices or strategies, or autodiff asked of a device without it."""
+
+
+class NotALeafError(EngineError):
+    """`require_grad()` on an intermediate value."""
+
+
+class UntrackedLeafError(EngineError):
+    """`backward()` on a leaf that needs no gradient."""
+
+
+class ConsumedNodeError(EngineError):
+    """`backward()` through a node that an earlier backward pass used up."""
+
+
+class CheckpointError(EngineError):
+    """The checkpointer reached a state that its rules exclude: a defect, never the user's fault."""
+
+
+class OutOfMemoryError(CkptError):
+    """A network that does not fit in memory."""
+
+
+class UntrackedBackwardWarning(UserWarning):
+    """`backward()` on an op output that no gradient flows to: it succeeds with no gradients."""

@@ -1,0 +1,1 @@
+"""Differentiable programs to profile."""

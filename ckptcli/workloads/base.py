@@ -1,0 +1,48 @@
+"""What a workload is: a differentiable program that can be run again and again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from ckptcli.autodiff.device import Device
+from ckptcli.autodiff.tensor import Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class ForwardResult:
+    """What a forward pass leaves in the user's hands.
+
+    Attributes:
+        root: the tensor to call `backward()` on; the loss is the sum of its elements.
+        parameters: name -> leaf that requires a gradient, in order of creation.
+    """
+
+    root: Tensor
+    parameters: dict[str, Tensor]
+
+
+class Network(Protocol):
+    """A workload whose parameters and input live on a device."""
+
+    def forward(self) -> ForwardResult:
+        """Run the forward pass; every call builds a new graph."""
+
+
+class Workload(Protocol):
+    """A program to profile."""
+
+    @property
+    def title(self) -> str:
+        """How the seed's device line describes it, `n = 1024, layers = 8`."""
+
+    @property
+    def settings(self) -> dict[str, object]:
+        """What makes the workload reproducible, as plain data."""
+
+    def load(self, device: Device) -> Network:
+        """Place parameters and input on `device`."""
+
+    def needed_bytes(self, strategies: Sequence[str]) -> int:
+        """A lower bound of the memory that one pass needs, whichever of `strategies` needs most."""

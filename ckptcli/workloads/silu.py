@@ -1,0 +1,100 @@
+"""The silu network: h = silu(h @ w_i) for each layer, loss = sum(h).
+
+Weights are drawn in order from Normal(0, 1/sqrt(n)), then the input from Uniform[0, 1), in float64
+from PCG64(seed) on the host, and cast: one seed means one network on every backend and dtype. The
+input needs no gradient.
+
+Source: the seed document's experiment program; layer and node order as in Burn 0.22.1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from ckptcli.autodiff.device import Device
+from ckptcli.autodiff.functions import silu
+from ckptcli.autodiff.tensor import Tensor
+from ckptcli.workloads.base import ForwardResult
+
+
+class SiluNetwork:
+    """Parameters and input of the silu network on a device."""
+
+    def __init__(self, weights: list[Tensor], x: Tensor) -> None:
+        self.weights = weights
+        self.x = x
+
+    def forward(self) -> ForwardResult:
+        h = self.x
+        for weight in self.weights:
+            h = silu(h.matmul(weight))
+        return ForwardResult(h.sum(), {f"w{i}": weight for i, weight in enumerate(self.weights)})
+
+
+class SiluWorkload:
+    """The silu network with `layers` weights of n x n and an input of batch x n."""
+
+    def __init__(
+        self,
+        layers: int = 8,
+        n: int = 1024,
+        batch: int | None = None,
+        dtype: str = "float32",
+        seed: int = 0,
+    ) -> None:
+        self.layers = layers
+        self.n = n
+        self.batch = n if batch is None else batch
+        self.dtype = dtype
+        self.seed = seed
+
+    @property
+    def title(self) -> str:
+        batch = "" if self.batch == self.n else f", batch = {self.batch}"
+        return f"n = {self.n}, layers = {self.layers}{batch}"
+
+    @property
+    def settings(self) -> dict[str, object]:
+        return {
+            "name": "silu",
+            "layers": self.layers,
+            "n": self.n,
+            "batch": self.batch,
+            "dtype": self.dtype,
+        }
+
+    @cached_property
+    def arrays(self) -> tuple[list[Any], Any]:
+        """The weights and the input on the host, drawn once for all strategies."""
+        rng = np.random.Generator(np.random.PCG64(self.seed))
+        scale = 1.0 / np.sqrt(self.n)
+        weights = [
+            rng.normal(0.0, scale, (self.n, self.n)).astype(self.dtype, copy=False)
+            for _ in range(self.layers)
+        ]
+        return weights, rng.random((self.batch, self.n)).astype(self.dtype, copy=False)
+
+    def load(self, device: Device) -> SiluNetwork:
+        weights, x = self.arrays
+        leaves = [device.tensor(weight, self.dtype).require_grad() for weight in weights]
+        return SiluNetwork(leaves, device.tensor(x, self.dtype))
+
+    def needed_bytes(self, strategies: Sequence[str]) -> int:
+        """Parameters, input, and the largest of what each layer's backward step has live.
+
+        `none` holds m, s and h of every layer; any other strategy is counted with m alone.
+        """
+        element_bytes = np.dtype(self.dtype).itemsize
+        weight = self.n * self.n * element_bytes
+        activation = self.batch * self.n * element_bytes
+        held = 3 if "none" in strategies else 1
+        base = self.layers * weight + activation
+        live = max(
+            held * layer * activation + (self.layers - layer + 1) * weight
+            for layer in (1, self.layers)
+        )
+        return base + live
