@@ -5,6 +5,7 @@
     │   ├── UnknownNameError         2  no such strategy, workload, backend, level
     │   ├── GraphFileError           2  a graph file that cannot be read as a program
     │   └── ConfigError              2  a burn.toml named by the user that is absent or wrong
+    ├── LogFileError                 1  a log file that cannot be opened or written
     ├── EngineError                  1  a program on the Python face that cannot run
     │   ├── ShapeError               1  operands that do not fit
     │   ├── DtypeError               1  operands of different dtypes
@@ -22,6 +23,12 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+
+
+def nearest_name(name: str, known: Iterable[str]) -> str | None:
+    """The name in `known` that the user most likely meant, if one is near."""
+    matches = difflib.get_close_matches(name.lower(), list(known), n=1)
+    return matches[0] if matches else None
 
 
 class CkptError(Exception):
@@ -49,8 +56,8 @@ class UnknownNameError(UsageError):
 
     def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
         names = sorted(known)
-        nearest = difflib.get_close_matches(name.lower(), names, n=1)
-        hint = f"did you mean `{nearest[0]}`?" if nearest else f"known: {', '.join(names)}"
+        nearest = nearest_name(name, names)
+        hint = f"did you mean `{nearest}`?" if nearest else f"known: {', '.join(names)}"
         super().__init__(f"unknown {kind} `{name}`", hint)
 
 
@@ -60,6 +67,10 @@ class GraphFileError(UsageError):
 
 class ConfigError(UsageError):
     """A configuration file named by the user that is absent, malformed or has a wrong value."""
+
+
+class LogFileError(CkptError):
+    """A log file, named by a burn.toml, that cannot be opened or written."""
 
 
 class EngineError(CkptError):

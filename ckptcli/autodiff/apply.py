@@ -62,7 +62,7 @@ def unary(op: Op, x: Tensor, params: Any = None) -> Tensor:
     return _output(value, node, device, (x_node,))
 
 
-def binary(op: Op, lhs: Tensor, rhs: Tensor, params: Any = None) -> Tensor:
+def binary(op: Op, lhs: Tensor, rhs: Tensor, params: Any = None) -> Tensor:  # noqa: PLR0915
     """The output of an op with two operands.
 
     Raises:

@@ -1,6 +1,6 @@
 """The declaration of an op: everything that the engine knows about it.
 
-Source: Burn 0.22.1, `burn-autodiff/src/ops/` (bound, explicit checkpoints and raw state of each op).
+Source: Burn 0.22.1, `burn-autodiff/src/ops/` (each op's bound, explicit checkpoints, raw state).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from ckptcli.graph import Bound
 
 Positions: TypeAlias = tuple[int, ...]
 Keeps: TypeAlias = tuple[Positions, ...]
-"""Operand positions that an op checkpoints explicitly, in order, by the mask of tracked operands."""
+"""What an op checkpoints: operand positions in order, indexed by the mask of tracked operands."""
 
 NEITHER: Positions = ()
 FIRST: Positions = (0,)

@@ -6,6 +6,7 @@ uses, plus what the standard lacks), so that no op knows a library's name.
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
 
@@ -58,3 +59,6 @@ class Backend(Protocol):
 
     def to_numpy(self, array: Array) -> Any:
         """A read-only NumPy array with the same values."""
+
+    def quiet(self) -> AbstractContextManager[object]:
+        """Floating-point warnings off inside: a profile looks at the loss instead."""

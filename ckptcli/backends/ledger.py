@@ -15,7 +15,8 @@ from __future__ import annotations
 import tracemalloc
 import weakref
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from typing import Any
 
 from ckptcli.backends.base import Array, Backend, Namespace
@@ -23,17 +24,13 @@ from ckptcli.backends.base import Array, Backend, Namespace
 
 @dataclass(slots=True, eq=False)
 class Storage:
-    """One block of memory: what it holds, and the ledger's ticks between which it lived."""
+    """One block of memory, and the ledger's ticks between which it lived."""
 
     shape: tuple[int, ...]
     dtype: str
     storage_bytes: int
     born: int
     died: int | None = None
-    node_id: int | None = None
-    op: str | None = None
-    role: str = "temporary"
-    notes: list[str] = field(default_factory=list)
 
     def lived_at(self, tick: int) -> bool:
         """Whether the storage was live at `tick`."""
@@ -58,14 +55,14 @@ class Ledger:
         self.history: list[Storage] = []
         self.peak = Peak(0, 0, None)
         self._live: dict[int, tuple[Storage, weakref.ref[Any]]] = {}
-        self._tick = 0
+        self.tick = 0
         self._traced = tracemalloc.is_tracing()
         self._traced_bytes = 0
 
     def start_phase(self) -> None:
         """Begin a new peak at what is live now."""
-        self._tick += 1
-        self.peak = Peak(self.bytes_in_use, self._tick, self.bytes_in_use if self._traced else None)
+        self.tick += 1
+        self.peak = Peak(self.bytes_in_use, self.tick, self.bytes_in_use if self._traced else None)
         if self._traced:
             tracemalloc.reset_peak()
             self._traced_bytes = tracemalloc.get_traced_memory()[0]
@@ -76,8 +73,8 @@ class Ledger:
         key = id(owner)
         if key in self._live:
             return
-        self._tick += 1
-        storage = Storage(owner.shape, owner.dtype.name, owner.nbytes, self._tick)
+        self.tick += 1
+        storage = Storage(owner.shape, owner.dtype.name, owner.nbytes, self.tick)
         reference = weakref.ref(owner, lambda _: self._release(key))
         self._live[key] = (storage, reference)
         self.history.append(storage)
@@ -88,9 +85,9 @@ class Ledger:
         entry = self._live.get(storage_id)
         return None if entry is None else entry[0]
 
-    def live(self) -> list[Storage]:
-        """What is live now, oldest first."""
-        return [storage for storage, _ in self._live.values()]
+    def live_by_id(self) -> dict[int, Storage]:
+        """What is live now by its identity, oldest first."""
+        return {key: storage for key, (storage, _) in self._live.items()}
 
     def live_at(self, tick: int) -> list[Storage]:
         """What was live at `tick`, oldest first."""
@@ -102,8 +99,8 @@ class Ledger:
 
     def _release(self, key: int) -> None:
         storage, _ = self._live.pop(key)
-        self._tick += 1
-        storage.died = self._tick
+        self.tick += 1
+        storage.died = self.tick
         self._account(-storage.storage_bytes)
 
     def _account(self, change_bytes: int) -> None:
@@ -111,7 +108,7 @@ class Ledger:
         self.bytes_in_use = before + change_bytes
         peak = self.peak
         if self.bytes_in_use > peak.live_bytes:
-            peak.live_bytes, peak.tick = self.bytes_in_use, self._tick
+            peak.live_bytes, peak.tick = self.bytes_in_use, self.tick
         if self._traced:
             self._account_transients(max(before, self.bytes_in_use), change_bytes)
 
@@ -170,3 +167,6 @@ class TrackedBackend:
 
     def to_numpy(self, array: Array) -> Any:
         return self._inner.to_numpy(array)
+
+    def quiet(self) -> AbstractContextManager[object]:
+        return self._inner.quiet()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
@@ -35,3 +36,6 @@ class NumpyBackend:
         view = np.asarray(array).view()
         view.flags.writeable = False
         return view
+
+    def quiet(self) -> AbstractContextManager[object]:
+        return np.errstate(all="ignore")

@@ -13,7 +13,9 @@ import numpy as np
 from ckptcli.autodiff.device import device
 from ckptcli.autodiff.ops import OPERATIONS
 from ckptcli.errors import GraphFileError, UnknownNameError, UsageError
+from ckptcli.workloads.base import Workload
 from ckptcli.workloads.graph_case import GraphCase, OpCall, signature_of
+from ckptcli.workloads.registry import WorkloadOptions, workload
 
 _LEAF_KEYS = {"op", "req", "data", "shape"}
 
@@ -38,6 +40,29 @@ def read_graph_file(path: str) -> list[GraphCase]:
     for case in cases:
         case.load(device("numpy").autodiff().watched_by(None)).forward()
     return cases
+
+
+@workload("graph")
+def open_graph(argument: str, options: WorkloadOptions) -> list[Workload]:
+    """`graph:FILE` or `graph:FILE#INDEX`: all cases of a file, or the one with this index.
+
+    Raises:
+        UsageError: no file, or an index that the file does not have.
+        GraphFileError: the file is not a list of programs.
+    """
+    path, mark, index_text = argument.rpartition("#")
+    if not mark or Path(argument).exists():
+        path, index_text = argument, ""
+    if not path:
+        raise UsageError("workload `graph` needs a file", "use graph:FILE or graph:FILE#INDEX")
+    cases = read_graph_file(path)
+    if not index_text:
+        return list(cases)
+    if not index_text.isdecimal() or int(index_text) >= len(cases):
+        raise UsageError(
+            f"graph file `{path}` has no case `{index_text}`", f"use 0 to {len(cases) - 1}"
+        )
+    return [cases[int(index_text)]]
 
 
 def _objects(path: str, text: str) -> Iterator[tuple[int, Any]]:

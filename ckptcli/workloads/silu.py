@@ -18,7 +18,9 @@ import numpy as np
 from ckptcli.autodiff.device import Device
 from ckptcli.autodiff.functions import silu
 from ckptcli.autodiff.tensor import Tensor
-from ckptcli.workloads.base import ForwardResult
+from ckptcli.errors import UsageError
+from ckptcli.workloads.base import ForwardResult, Workload
+from ckptcli.workloads.registry import WorkloadOptions, workload
 
 
 class SiluNetwork:
@@ -98,3 +100,17 @@ class SiluWorkload:
             for layer in (1, self.layers)
         )
         return base + live
+
+
+@workload("silu")
+def open_silu(argument: str, options: WorkloadOptions) -> list[Workload]:
+    """`silu`: the silu network of the options.
+
+    Raises:
+        UsageError: an argument after the name.
+    """
+    if argument:
+        raise UsageError(
+            f"workload `silu` takes no argument, got `{argument}`", "use --layers, --n"
+        )
+    return [SiluWorkload(options.layers, options.n, options.batch, options.dtype, options.seed)]

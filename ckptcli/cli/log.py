@@ -1,0 +1,132 @@
+"""`ckpt log`: one untimed pass; Burn's log lines on stdout, nothing else."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ckptcli.cli.options import (
+    complete_strategy,
+    open_from_options,
+    parse_strategies,
+    workload_options,
+)
+from ckptcli.cli.settings import logger_settings, open_log_sink
+from ckptcli.cli.streams import warn
+from ckptcli.config import LoggerSettings
+from ckptcli.errors import UnknownNameError
+from ckptcli.events import Event, Fanout, Level, Recorder
+from ckptcli.report.explain import explained_log
+from ckptcli.report.log import burn_line
+
+if TYPE_CHECKING:
+    from ckptcli.checkpoint.strategies.base import Strategy
+    from ckptcli.workloads.base import Workload
+
+LEVELS = {"basic": Level.BASIC, "medium": Level.MEDIUM, "full": Level.FULL}
+
+
+@click.command("log")
+@click.option(
+    "-s",
+    "--strategy",
+    "strategy_texts",
+    multiple=True,
+    metavar="NAME",
+    shell_complete=complete_strategy,
+    help="Strategy, repeatable.  [default: balanced; a graph case's own]",
+)
+@click.option(
+    "--level",
+    "level_name",
+    metavar="basic|medium|full",
+    help="How much to print; medium prints what basic does, as in Burn.  [default: the "
+    "configuration's, else full]",
+)
+@click.option("--explain", is_flag=True, help="Say of each node what became of it, and sum up.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object a pass.")
+@click.option("-q", "--quiet", is_flag=True, help="No warnings.")
+@workload_options(layers=2, n=64)
+@click.pass_context
+def command(
+    ctx: click.Context,
+    /,
+    strategy_texts: tuple[str, ...],
+    level_name: str | None,
+    explain: bool,
+    as_json: bool,
+    quiet: bool,
+    config_path: Path | None,
+    **_: Any,
+) -> None:
+    """Print which values one backward pass retrieves, and which nodes are computed again.
+
+    The lines are Burn's, in Burn's order, with Burn's node ids.
+    """
+    settings = logger_settings(config_path)
+    level = _level(level_name, settings)
+    strategies = parse_strategies(strategy_texts)
+    workloads, warnings = open_from_options(ctx)
+    warn(warnings, quiet)
+    for case, workload in enumerate(workloads):
+        for strategy in strategies or [_own_strategy(workload)]:
+            lines, gradients, notes = _run(workload, strategy, level, explain, settings)
+            warn(notes, quiet)
+            if as_json:
+                fields = {"case": case, "strategy": strategy.name, "log": lines}
+                click.echo(json.dumps({**fields, "gradients": gradients}, allow_nan=False))
+            else:
+                for line in lines:
+                    click.echo(line)
+
+
+def _level(name: str | None, settings: LoggerSettings) -> Level:
+    """The flag's level, else the file's where it is enabled, else full."""
+    if name is None:
+        return settings.level or Level.FULL
+    if name not in LEVELS:
+        raise UnknownNameError("level", name, LEVELS)
+    return LEVELS[name]
+
+
+def _own_strategy(workload: Workload) -> Strategy:
+    return parse_strategies([getattr(workload, "strategy", None) or "balanced"])[0]
+
+
+def _run(
+    workload: Workload,
+    strategy: Strategy,
+    level: Level,
+    explain: bool,
+    settings: LoggerSettings,
+) -> tuple[list[str], dict[str, list[float | None]], tuple[str, ...]]:
+    """Lines, gradients and warnings of one pass; the configuration's other sinks get the lines."""
+    from ckptcli.profiling.log_pass import log_pass
+
+    recorder = Recorder()
+    elsewhere = open_log_sink(replace(settings, stdout=False), sys.stderr, level)
+    try:
+        logged = log_pass(workload, strategy, Fanout(recorder, *elsewhere))
+    finally:
+        for sink in elsewhere:
+            sink.close()
+    lines = (
+        list(explained_log(recorder.events, strategy.name, level))
+        if explain
+        else _burn_lines(recorder.events, level)
+    )
+    gradients = {
+        name: [value if math.isfinite(value) else None for value in values]
+        for name, values in logged.gradients.items()
+    }
+    return lines, gradients, logged.warnings
+
+
+def _burn_lines(events: list[Event], level: Level) -> list[str]:
+    return [line for event in events if (line := burn_line(event, level)) is not None]

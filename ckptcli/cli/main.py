@@ -1,0 +1,106 @@
+"""The root command: lazy subcommands, and how a run ends.
+
+Exit codes: 0 done, 1 failed while running, 2 wrong command line or configuration, 130 interrupted.
+A closed pipe ends quietly.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+from typing import NoReturn
+
+import click
+
+from ckptcli.errors import CkptError
+from ckptcli.version import VERSION
+
+COMMANDS = {
+    "run": "Profile a workload: memory held and peak, recomputation, time, for each strategy.",
+    "log": "Print which values a backward pass retrieves and which nodes are computed again.",
+    "strategies": "List the checkpointing strategies.",
+    "completion": "Print the completion script for bash, zsh or fish.",
+}
+"""Name -> short help. A command lives in the module of its name, as `command`."""
+
+INTERRUPTED = 130
+
+EPILOG = """\b
+Examples:
+  ckpt run                                        none against balanced, 8 layers of n = 1024
+  ckpt run --strategy balanced --layers 8 --n 512 --json
+  ckpt log --level full                           Burn's log of one backward pass
+\b
+Exit codes: 0 done, 1 failed while running, 2 wrong command line or
+configuration, 130 interrupted (what is measured so far is printed)."""
+
+
+class LazyGroup(click.Group):
+    """Imports a command's module when the command is run, not for help or completion of names."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        command = importlib.import_module(f"ckptcli.cli.{cmd_name}").command
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+@click.group(
+    cls=LazyGroup,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog=EPILOG,
+    invoke_without_command=True,
+)
+@click.version_option(VERSION, "-V", "--version", prog_name="ckpt", message="%(prog)s %(version)s")
+@click.pass_context
+def root(ctx: click.Context) -> None:
+    """Profile gradient checkpointing: what is held, how high memory peaks, what is computed twice,
+    what it costs, and whether the gradient is still right.
+    """
+    if ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help())
+
+
+def main(arguments: Sequence[str] | None = None) -> NoReturn:
+    """Run the command line and exit."""
+    sys.exit(run_command(arguments))
+
+
+def run_command(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; returns the exit code, with errors told on stderr."""
+    try:
+        code = root.main(arguments, prog_name="ckpt", standalone_mode=False)
+        sys.stdout.flush()
+    except CkptError as error:
+        report_error(error.message, error.hint)
+        return error.exit_code
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except (KeyboardInterrupt, click.Abort):
+        click.echo("Interrupted", err=True)
+        return INTERRUPTED
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except OSError as error:
+        report_error(f"cannot write: {error}", None)
+        return 1
+    return code if isinstance(code, int) else 0
+
+
+def report_error(message: str, hint: str | None) -> None:
+    """`Error: ...` on stderr, and the hint on a line of its own."""
+    click.echo(f"Error: {message}", err=True)
+    if hint:
+        click.echo(f"\nhint: {hint}", err=True)

@@ -1,0 +1,1 @@
+"""Timing callables, the machine that it happened on, and the record of it."""

@@ -1,0 +1,142 @@
+"""The machine that a run happened on, and the memory that it has.
+
+Each fact is collected on its own, so that a missing `/proc` file costs one field. The only module
+that imports psutil.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+THREAD_VARIABLES = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """What to know about a machine before comparing figures. None: not known."""
+
+    cpu: str | None
+    cores: int | None
+    memory_bytes: int | None
+    os: str
+    python: str
+    numpy: str
+    blas: str | None
+    blas_threads: int | None
+    openblas_variables: dict[str, str]
+
+
+def read_machine() -> Machine:
+    """The machine as it is now."""
+    import numpy as np
+
+    blas = _blas()
+    return Machine(
+        cpu=_cpu(),
+        cores=_cores(),
+        memory_bytes=memory_bytes(),
+        os=platform.platform(),
+        python=platform.python_version(),
+        numpy=np.__version__,
+        blas=None
+        if blas is None
+        else f"{blas.get('internal_api')} {blas.get('version')} "
+        f"{blas.get('architecture', '')}".rstrip(),
+        blas_threads=None if blas is None else blas.get("num_threads"),
+        openblas_variables={
+            name: value for name, value in sorted(os.environ.items()) if name.startswith("OPENBLAS")
+        },
+    )
+
+
+def memory_bytes() -> int | None:
+    """The memory of the machine, or of the container where that is less."""
+    return _smaller(_psutil_memory("total"), _cgroup_bytes("memory.max"))
+
+
+def available_bytes() -> int | None:
+    """The memory that a new allocation can have without swapping."""
+    limit, used = _cgroup_bytes("memory.max"), _cgroup_bytes("memory.current")
+    left = None if limit is None or used is None else max(0, limit - used)
+    return _smaller(_psutil_memory("available"), left)
+
+
+@contextmanager
+def blas_threads(count: int | None) -> Iterator[str | None]:
+    """Use `count` BLAS threads inside; None leaves them alone. Yields a warning or None."""
+    if count is None:
+        yield None
+        return
+    try:
+        from threadpoolctl import threadpool_limits
+    except ImportError:
+        yield _set_thread_variables(count)
+        return
+    import numpy as np
+
+    del np  # Only a loaded BLAS can be limited.
+    with threadpool_limits(limits=count, user_api="blas"):
+        yield None
+
+
+def _set_thread_variables(count: int) -> str | None:
+    """Without threadpoolctl: the variables that BLAS reads when it is loaded."""
+    for name in THREAD_VARIABLES:
+        os.environ[name] = str(count)
+    if "numpy" in sys.modules:
+        return f"--threads {count} has no effect: install threadpoolctl, NumPy is loaded already"
+    return None
+
+
+def _blas() -> dict[str, Any] | None:
+    try:
+        from threadpoolctl import threadpool_info
+    except ImportError:
+        return None
+    pools: list[dict[str, Any]] = threadpool_info()
+    return next((pool for pool in pools if pool.get("user_api") == "blas"), None)
+
+
+def _cpu() -> str | None:
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").split("\n")
+    except OSError:
+        return platform.processor() or None
+    for line in lines:
+        if line.lower().startswith(("model name", "hardware")):
+            return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine() or None
+
+
+def _cores() -> int | None:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count()
+
+
+def _psutil_memory(field: str) -> int | None:
+    try:
+        import psutil
+    except ImportError:
+        return None
+    return int(getattr(psutil.virtual_memory(), field))
+
+
+def _cgroup_bytes(name: str) -> int | None:
+    try:
+        text = Path("/sys/fs/cgroup", name).read_text(encoding="ascii").strip()
+    except (OSError, UnicodeDecodeError):
+        return None
+    return int(text) if text.isdigit() else None
+
+
+def _smaller(first: int | None, second: int | None) -> int | None:
+    known = [value for value in (first, second) if value is not None]
+    return min(known) if known else None

@@ -1,0 +1,164 @@
+"""The memory pass: one untimed pass under the ledger, for one strategy.
+
+Invariant: with the collector off, bytes in use after the pass are those before it plus the
+gradients that the caller holds.
+"""
+
+from __future__ import annotations
+
+import gc
+import hashlib
+import tracemalloc
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+
+import numpy as np
+
+from ckptcli.autodiff.device import Device
+from ckptcli.autodiff.gradients import Gradients
+from ckptcli.backends.ledger import Ledger, Peak, Storage, TrackedBackend
+from ckptcli.checkpoint.strategies.base import Strategy
+from ckptcli.measure.record import LiveTensor, Memory, Outcome, PeakLive
+from ckptcli.profiling.labels import Label, Labeller
+from ckptcli.workloads.base import ForwardResult, Workload
+
+LARGEST_SHOWN = 100
+
+
+def memory_pass(
+    workload: Workload, device: Device, strategy: Strategy, traced: bool = True
+) -> tuple[Memory, Outcome]:
+    """Run the workload once under the ledger.
+
+    `device` has no autodiff; the pass numbers its nodes from 0. `traced` is whether kernel
+    temporaries are measured with tracemalloc too; without it those peaks are not known.
+    """
+    with _collector_off(), _traced() if traced else nullcontext():
+        ledger = Ledger()
+        labeller = Labeller(ledger)
+        backend = TrackedBackend(device.backend, ledger)
+        watched = device.autodiff().gradient_checkpointing(strategy).watched_by(labeller, backend)
+        network = workload.load(watched)
+        params_input_bytes = ledger.bytes_in_use
+        labeller.label_live("input")
+        base = set(ledger.live_by_id())
+
+        ledger.start_phase()
+        result = network.forward()
+        ledger.settle()
+        forward_peak = ledger.peak
+        after_forward_bytes = ledger.bytes_in_use
+        for tensor in result.parameters.values():
+            labeller.relabel(watched.namespace.storage_id(tensor.value), "parameter")
+        root_key = watched.namespace.storage_id(result.root.value)
+        saved = [
+            storage
+            for key, storage in ledger.live_by_id().items()
+            if key not in base and key != root_key
+        ]
+        loss = float(np.sum(result.root.numpy()))
+
+        ledger.start_phase()
+        gradients = result.root.backward()
+        ledger.settle()
+        memory = Memory(
+            params_input_bytes=params_input_bytes,
+            after_forward_bytes=after_forward_bytes,
+            saved_bytes=sum(storage.storage_bytes for storage in saved),
+            saved_tensors=len(saved),
+            ledger_peak_forward_bytes=forward_peak.live_bytes,
+            ledger_peak_backward_bytes=ledger.peak.live_bytes,
+            traced_peak_forward_bytes=forward_peak.with_transients_bytes,
+            traced_peak_backward_bytes=ledger.peak.with_transients_bytes,
+            peak_live=_peak_live(ledger, ledger.peak, labeller, saved),
+            after_backward_bytes=ledger.bytes_in_use,
+        )
+        return memory, _outcome(loss, gradients, result, labeller.recomputed_by_op)
+
+
+def tracemalloc_is_exact() -> bool:
+    """Whether tracemalloc sees one array as one array; some NumPy builds counted each twice."""
+    with _traced():
+        before_bytes = tracemalloc.get_traced_memory()[0]
+        array = np.empty(2**20, dtype=np.uint8)
+        seen_bytes = tracemalloc.get_traced_memory()[0] - before_bytes
+    return abs(seen_bytes - array.nbytes) < 4096
+
+
+def _outcome(
+    loss: float, gradients: Gradients, result: ForwardResult, recomputed_by_op: Counter[str]
+) -> Outcome:
+    return Outcome(
+        loss=loss,
+        grad_sum_w0=gradient_sum(gradients, result, "w0"),
+        grad_sha256=_digest(gradients, result),
+        recomputed_by_op=dict(sorted(recomputed_by_op.items())),
+    )
+
+
+def gradient_sum(gradients: Gradients, result: ForwardResult, name: str) -> float | None:
+    """The sum of a parameter's gradient; None if it has none."""
+    tensor = result.parameters.get(name)
+    gradient = None if tensor is None else gradients.wrt(tensor)
+    return None if gradient is None else float(np.sum(gradient.numpy(), dtype=np.float64))
+
+
+def _digest(gradients: Gradients, result: ForwardResult) -> str:
+    """SHA-256 over the bytes of all gradients in the order of the parameters."""
+    digest = hashlib.sha256()
+    for name, tensor in result.parameters.items():
+        gradient = gradients.wrt(tensor)
+        if gradient is not None:
+            digest.update(f"{name}{gradient.shape}{gradient.dtype}".encode())
+            digest.update(np.ascontiguousarray(gradient.numpy()).data)
+    return digest.hexdigest()
+
+
+def _peak_live(ledger: Ledger, peak: Peak, labeller: Labeller, saved: list[Storage]) -> PeakLive:
+    saved_ids = {id(storage) for storage in saved}
+    live = [
+        _live_tensor(storage, labeller.at(storage, peak.tick), id(storage) in saved_ids)
+        for storage in ledger.live_at(peak.tick)
+    ]
+    bytes_by_why: Counter[str] = Counter()
+    for tensor in live:
+        bytes_by_why[tensor.why] += tensor.bytes
+    largest = sorted(live, key=lambda tensor: -tensor.bytes)[:LARGEST_SHOWN]
+    return PeakLive(
+        largest=tuple(largest),
+        total_bytes=sum(tensor.bytes for tensor in live),
+        total_tensors=len(live),
+        bytes_by_why=dict(sorted(bytes_by_why.items())),
+    )
+
+
+def _live_tensor(storage: Storage, label: Label, saved: bool) -> LiveTensor:
+    why = label.why
+    if why == "value":
+        why = "saved" if saved else "output"
+    return LiveTensor(label.node_id, label.op, storage.shape, storage.storage_bytes, why)
+
+
+@contextmanager
+def _collector_off() -> Iterator[None]:
+    gc.collect()
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+@contextmanager
+def _traced() -> Iterator[None]:
+    was_tracing = tracemalloc.is_tracing()
+    if not was_tracing:
+        tracemalloc.start(1)
+    try:
+        yield
+    finally:
+        if not was_tracing:
+            tracemalloc.stop()

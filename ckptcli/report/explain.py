@@ -1,0 +1,102 @@
+"""The log explained: what Burn documents for its levels but never prints, and more.
+
+Every line starts with `# `, so that it can be told from Burn's. At basic: graph size and strategy,
+and a summary. At medium and full: each node, whether it is saved or recomputed, and who needs it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+
+from ckptcli import units
+from ckptcli.events import BackwardStarted, Event, Level, NodeCreated, Recomputed, Retrieved
+from ckptcli.report.log import burn_line
+
+PREFIX = "# "
+
+
+def explained_log(events: Sequence[Event], strategy: str, level: Level) -> Iterator[str]:
+    """The log lines of a recorded pass at `level`, with the explanation around them."""
+    created = [event for event in events if isinstance(event, NodeCreated)]
+    started = next((event for event in events if isinstance(event, BackwardStarted)), None)
+    yield PREFIX + _graph_size(created, started, strategy)
+    if level >= Level.MEDIUM:
+        yield from (PREFIX + line for line in _nodes(created, events, started))
+    for event in events:
+        line = burn_line(event, level)
+        if line is not None:
+            yield line
+    yield PREFIX + _summary(events)
+
+
+def _graph_size(
+    created: Sequence[NodeCreated], started: BackwardStarted | None, strategy: str
+) -> str:
+    leaves = sum(event.op is None for event in created)
+    steps = 0 if started is None else started.n_steps
+    return (
+        f"graph: {len(created)} nodes, {leaves} of them leaves; {steps} backward steps; "
+        f"strategy {strategy}"
+    )
+
+
+def _nodes(
+    created: Sequence[NodeCreated], events: Sequence[Event], started: BackwardStarted | None
+) -> Iterator[str]:
+    required = {} if started is None else started.required
+    dropped = Counter(() if started is None else started.dropped_backups)
+    ops = {event.node_id: event.op or "leaf" for event in created}
+    needed_by = _needed_by(created, events, ops)
+    for event in created:
+        parents = ", ".join(map(str, event.parents))
+        text = (
+            f"node {event.node_id} {ops[event.node_id]}({parents}) {list(event.shape)} "
+            f"{event.dtype} {units.size(event.value_bytes)}: {_fate(event, required)}"
+        )
+        if needed_by[event.node_id]:
+            text += f", needed by {', '.join(needed_by[event.node_id])}"
+        if dropped[event.node_id]:
+            text += f", {_times(dropped[event.node_id], 'backup')} dropped unused"
+        if event.memory_bound and not event.recompute and event.untracked_parents:
+            constants = ", ".join(map(str, event.untracked_parents))
+            text += f"; memory bound, but held where needed: parent {constants} is a constant"
+        yield text
+
+
+def _fate(event: NodeCreated, required: dict[int, int]) -> str:
+    uses = required.get(event.node_id)
+    if uses is None:
+        return "not needed"
+    return f"{'recomputed' if event.recompute else 'saved'}, {_times(uses, 'use')}"
+
+
+def _needed_by(
+    created: Sequence[NodeCreated], events: Sequence[Event], ops: dict[int, str]
+) -> dict[int, list[str]]:
+    """Node id -> who used its value: backward steps, and nodes computed again from it."""
+    parents = {event.node_id: event.parents for event in created}
+    needed: dict[int, list[str]] = defaultdict(list)
+    for event in events:
+        if isinstance(event, Retrieved):
+            user = f"{event.needed_by} ({ops[event.needed_by]})"
+            needed[event.node_id].append(user)
+        elif isinstance(event, Recomputed):
+            for parent in parents[event.node_id]:
+                needed[parent].append(f"the recomputation of {event.node_id}")
+    return needed
+
+
+def _summary(events: Sequence[Event]) -> str:
+    retrieved = [event for event in events if isinstance(event, Retrieved)]
+    longer = sum(event.n_nodes > 1 for event in retrieved)
+    by_op = Counter(event.op for event in events if isinstance(event, Recomputed))
+    named = "" if not by_op else f" ({', '.join(f'{n} {op}' for op, n in sorted(by_op.items()))})"
+    return (
+        f"summary: {_times(len(retrieved), 'retrieval')}, {longer} of more than one node; "
+        f"{_times(sum(by_op.values()), 'node')} recomputed{named}"
+    )
+
+
+def _times(count: int, noun: str) -> str:
+    return f"{count} {noun}{'' if count == 1 else 's'}"

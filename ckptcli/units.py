@@ -1,0 +1,45 @@
+"""Bytes, seconds and ratios as text.
+
+Machine output keeps SI base units; only the screen uses these. An unknown figure prints `n/a`.
+"""
+
+from __future__ import annotations
+
+import math
+
+UNKNOWN = "n/a"
+
+_BINARY = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
+_DURATIONS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
+
+
+def mebibytes(size_bytes: int | None) -> str:
+    """The seed's form: always MiB, one decimal, `36.0 MiB`."""
+    return UNKNOWN if size_bytes is None else f"{size_bytes / 2**20:.1f} MiB"
+
+
+def size(size_bytes: int | None) -> str:
+    """The largest binary unit that gives a number of 1 or more, `4.0 KiB`."""
+    if size_bytes is None:
+        return UNKNOWN
+    power = 0
+    while power < len(_BINARY) - 1 and abs(size_bytes) >= 1024 ** (power + 1):
+        power += 1
+    if power == 0:
+        return f"{size_bytes} B"
+    return f"{size_bytes / 1024**power:.1f} {_BINARY[power]}"
+
+
+def duration(time_s: float | None) -> str:
+    """Two decimals in the largest unit that gives 1 or more, as Rust prints it, `6.37ms`."""
+    if time_s is None or not math.isfinite(time_s):
+        return UNKNOWN
+    for unit_s, name in _DURATIONS:
+        if time_s >= unit_s:
+            return f"{time_s / unit_s:.2f}{name}"
+    return f"{time_s / 1e-9:.2f}ns"
+
+
+def ratio(value: float | None) -> str:
+    """A ratio with two decimals, `1.07x`."""
+    return UNKNOWN if value is None or not math.isfinite(value) else f"{value:.2f}x"

@@ -1,0 +1,57 @@
+"""The workloads by name. A workload registers itself; its file is all that it takes."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+import ckptcli.workloads as package
+from ckptcli.errors import UnknownNameError
+from ckptcli.workloads.base import Workload
+
+
+@dataclass(frozen=True, slots=True)
+class WorkloadOptions:
+    """What the command line says of a workload; each takes what concerns it."""
+
+    layers: int = 8
+    n: int = 1024
+    batch: int | None = None
+    dtype: str = "float32"
+    seed: int = 0
+
+
+Opener = Callable[[str, WorkloadOptions], list[Workload]]
+"""From what follows `NAME:` and the options to the workload, or several from one file."""
+
+_OPENERS: dict[str, Opener] = {}
+
+OpenerFunction = TypeVar("OpenerFunction", bound=Opener)
+
+
+def workload(name: str) -> Callable[[OpenerFunction], OpenerFunction]:
+    """Decorator: makes an opener known under `name`."""
+
+    def enter(opener: OpenerFunction) -> OpenerFunction:
+        _OPENERS[name] = opener
+        return opener
+
+    return enter
+
+
+def open_workloads(text: str, options: WorkloadOptions) -> list[Workload]:
+    """The workloads that `NAME` or `NAME:ARGUMENT` stands for, at least one.
+
+    Raises:
+        UnknownNameError: no workload has this name.
+        UsageError: the argument is wrong.
+    """
+    for module in pkgutil.iter_modules(package.__path__):
+        importlib.import_module(f"{package.__name__}.{module.name}")
+    name, _, argument = text.partition(":")
+    if name not in _OPENERS:
+        raise UnknownNameError("workload", name, _OPENERS)
+    return _OPENERS[name](argument, options)
