@@ -28,6 +28,11 @@ def watched(strategy: str) -> tuple[Device, Recorder]:
     return dev.watched_by(recorder), recorder
 
 
+def unwatched(strategy: str) -> Device:
+    """The same without anybody watching, as in a timed pass."""
+    return watched(strategy)[0].watched_by(None)
+
+
 def leaf(dev: Device, data: Any, tracked: bool = True) -> Tensor:
     """A float64 leaf."""
     tensor = dev.tensor(data, "float64")

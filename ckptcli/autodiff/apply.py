@@ -17,7 +17,7 @@ from typing import Any, NoReturn
 
 from ckptcli.autodiff.device import Device, common_device
 from ckptcli.autodiff.op import BOTH, FIRST, SECOND, Op
-from ckptcli.autodiff.tensor import Tensor, created
+from ckptcli.autodiff.tensor import Tensor, created, wrap
 from ckptcli.errors import DtypeError, EngineError, ShapeError
 from ckptcli.graph import Node
 
@@ -59,7 +59,13 @@ def unary(op: Op, x: Tensor, params: Any = None) -> Tensor:
             node.saved = ()
     else:
         _untracked(op, node, device)
-    return _output(value, node, device, (x_node,))
+    output = Tensor()
+    output.value = value
+    output.node = node
+    output.device = device
+    if device.sink is not None:
+        device.sink.emit(created(output, (x_node,)))
+    return output
 
 
 def binary(op: Op, lhs: Tensor, rhs: Tensor, params: Any = None) -> Tensor:  # noqa: PLR0915
@@ -121,7 +127,13 @@ def binary(op: Op, lhs: Tensor, rhs: Tensor, params: Any = None) -> Tensor:  # n
             node.saved = ()
     else:
         _untracked(op, node, device)
-    return _output(value, node, device, (lhs_node, rhs_node))
+    output = Tensor()
+    output.value = value
+    output.node = node
+    output.device = device
+    if device.sink is not None:
+        device.sink.emit(created(output, (lhs_node, rhs_node)))
+    return output
 
 
 def many(op: Op, operands: Sequence[Tensor], params: Any = None) -> Tensor:
@@ -159,7 +171,10 @@ def many(op: Op, operands: Sequence[Tensor], params: Any = None) -> Tensor:
         node.recompute = device.recomputes(node)
     else:
         _untracked(op, node, device)
-    return _output(value, node, device, nodes)
+    output = wrap(value, node, device)
+    if device.sink is not None:
+        device.sink.emit(created(output, nodes))
+    return output
 
 
 def _untracked(op: Op, node: Node, device: Device) -> None:
@@ -171,16 +186,6 @@ def _untracked(op: Op, node: Node, device: Device) -> None:
     node.state = None
     if not device.is_autodiff:
         node.order = 0
-
-
-def _output(value: Any, node: Node, device: Device, parents: Sequence[Node]) -> Tensor:
-    tensor = Tensor()
-    tensor.value = value
-    tensor.node = node
-    tensor.device = device
-    if device.sink is not None:
-        device.sink.emit(created(tensor, parents))
-    return tensor
 
 
 def _check_dtypes(op: Op, operands: Sequence[Tensor]) -> None:
@@ -199,4 +204,6 @@ def _raise_shape_error(
         raise error
     shapes = " and ".join(str(list(operand.shape)) for operand in operands)
     arguments = "" if params is None else f" with {params!r}"
-    raise ShapeError(f"`{op.name}` cannot take shape {shapes}{arguments}: {error}") from error
+    raise ShapeError(
+        f"`{op.name}` cannot take shape {shapes}{arguments}: {str(error).strip()}"
+    ) from error

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 _by_order = attrgetter("order")
 
+FRESH = Flow.FRESH
+
 
 @method()
 def backward(root: Tensor) -> Gradients:
@@ -117,11 +119,11 @@ class _Pass:
         self.shared = {node_id}
 
     def run(self, steps: list[Node], retriever: Retriever) -> None:
+        """Run `steps`, which are in the order of execution."""
         namespace = self.namespace
         arrays = self.arrays
         shared = self.shared
         sink = self.sink
-        register = self.register
         retrieve = retriever.retrieve
         for step in steps:
             op: Op = step.op  # type: ignore[assignment]
@@ -129,30 +131,50 @@ class _Pass:
             if sink is not None:
                 retriever.step = step_id
                 sink.emit(StepStarted(step_id, op.name))
-            kept = [retrieve(node) for node in step.saved]
+            saved = step.saved
+            count = len(saved)
+            if count == 1:
+                kept = [retrieve(saved[0])]
+            elif count == 2:
+                kept = [retrieve(saved[0]), retrieve(saved[1])]
+            else:
+                kept = [retrieve(node) for node in saved]
             owned = step_id not in shared
             result = op.backward(namespace, arrays.pop(step_id), owned, kept, step)
-            parents = step.parents
-            if len(parents) == 1:
-                register(parents[0].id, result, op.flow, owned)
+            if op.arity == 1:
+                parent_id = step.parents[0].id
+                if parent_id in arrays or op.flow is not FRESH or sink is not None:
+                    self.register(parent_id, result, op.flow, owned)
+                else:
+                    arrays[parent_id] = result
             else:
-                if op.broadcasts and step.state is not None:
-                    result = unbroadcast(namespace, result, step.state)
-                elif op.flow is Flow.PASSED and step.mask & (step.mask - 1):
-                    owned = False
-                for parent, gradient in zip(parents, result):
-                    if gradient is not None:
-                        register(parent.id, gradient, op.flow, owned)
-                gradient = None
+                self._register_each(step, op, result, owned)
             result = None
             step.op = CONSUMED
             step.parents = step.saved = ()
             step.params = step.state = None
 
+    def _register_each(self, step: Node, op: Op, gradients: Any, owned: bool) -> None:
+        """Add each operand's gradient to the operand's, first operand first."""
+        flow = op.flow
+        if step.state is not None and op.broadcasts:
+            gradients = unbroadcast(self.namespace, gradients, step.state)
+        elif flow is Flow.PASSED and step.mask & (step.mask - 1):
+            owned = False
+        arrays = self.arrays
+        fast = flow is FRESH and self.sink is None
+        for parent, gradient in zip(step.parents, gradients):
+            if gradient is not None:
+                parent_id = parent.id
+                if fast and parent_id not in arrays:
+                    arrays[parent_id] = gradient
+                else:
+                    self.register(parent_id, gradient, flow, owned)
+
     def register(self, node_id: int, gradient: Any, flow: Flow, owned: bool) -> None:
         """Add `gradient` to the node's; `owned` is whether the gradient it came from was."""
         arrays = self.arrays
-        overwritable = flow is Flow.FRESH or (owned and flow is Flow.PASSED)
+        overwritable = flow is FRESH or (owned and flow is Flow.PASSED)
         if node_id in arrays:
             before = arrays[node_id]
             if node_id not in self.shared:

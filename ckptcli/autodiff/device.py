@@ -28,7 +28,8 @@ class Device:
         is_autodiff: whether tensors have nodes on a tape.
         strategy: the checkpointing strategy; decides nothing without autodiff.
         sink: who watches the engine; None for nobody.
-        next_id: takes the next node id.
+        node_ids: the numbering that tensors on the tape share.
+        next_id: takes the next node id; without autodiff there are none to take.
         recomputes: the strategy's decision, bound once.
     """
 
@@ -37,6 +38,7 @@ class Device:
         "is_autodiff",
         "namespace",
         "next_id",
+        "node_ids",
         "recomputes",
         "sink",
         "strategy",
@@ -47,14 +49,15 @@ class Device:
         backend: Backend,
         strategy: Strategy | None = None,
         sink: Sink | None = None,
-        next_id: Callable[[], int] = process_node_ids,
+        node_ids: Callable[[], int] = process_node_ids,
     ) -> None:
         self.backend = backend
         self.namespace = backend.namespace
         self.is_autodiff = strategy is not None
         self.strategy: Strategy = NoCheckpointing() if strategy is None else strategy
         self.sink = sink
-        self.next_id = next_id
+        self.node_ids = node_ids
+        self.next_id = node_ids if self.is_autodiff else _no_id
         self.recomputes: Callable[[Node], bool] = self.strategy.recomputes
 
     def autodiff(self) -> Device:
@@ -65,7 +68,7 @@ class Device:
         """
         if self.is_autodiff:
             raise DeviceError("Only first-order autodiff is supported", "call `autodiff()` once")
-        return Device(self.backend, NoCheckpointing(), self.sink, self.next_id)
+        return Device(self.backend, NoCheckpointing(), self.sink, self.node_ids)
 
     def gradient_checkpointing(self, strategy: Strategy | None = None) -> Device:
         """The same device under a checkpointing strategy, `balanced` if none is given.
@@ -79,7 +82,7 @@ class Device:
                 "use Device::autodiff().gradient_checkpointing()"
             )
         chosen = BalancedCheckpointing() if strategy is None else strategy
-        return Device(self.backend, chosen, self.sink, self.next_id)
+        return Device(self.backend, chosen, self.sink, self.node_ids)
 
     def watched_by(self, sink: Sink | None, backend: Backend | None = None) -> Device:
         """The same device with node ids from 0, watched by `sink`."""
@@ -88,7 +91,7 @@ class Device:
 
     def inner(self) -> Device:
         """The same device without autodiff."""
-        return Device(self.backend, None, self.sink, self.next_id)
+        return Device(self.backend, None, self.sink, self.node_ids)
 
     def check_autodiff(self, what: str) -> None:
         """Raise `DeviceError` unless the device has a tape."""
@@ -112,6 +115,10 @@ class Device:
             f"Device<Autodiff {{ device: {self.backend.label}, "
             f"checkpointing: {self.strategy.label} }}>"
         )
+
+
+def _no_id() -> int:
+    return -1
 
 
 def device(name: str = "numpy") -> Device:

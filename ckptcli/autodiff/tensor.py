@@ -141,8 +141,7 @@ def wrap(value: Any, node: Node, device: Device) -> Tensor:
 
 def new_leaf(value: Any, device: Device, tracked: int) -> Tensor:
     """A leaf with a new node id; on a device without autodiff no id is taken."""
-    node_id = device.next_id() if device.is_autodiff else -1
-    tensor = wrap(value, leaf_node(node_id, tracked), device)
+    tensor = wrap(value, leaf_node(device.next_id(), tracked), device)
     if device.sink is not None:
         device.sink.emit(created(tensor, ()))
     return tensor

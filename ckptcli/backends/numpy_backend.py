@@ -25,7 +25,7 @@ class NumpyBackend:
 
     def asarray(self, data: Any, dtype: str | None) -> Array:
         array = np.asarray(data, dtype=dtype)
-        if dtype is None and array.dtype.name not in FLOAT_DTYPES:
+        if dtype is None and not (hasattr(data, "dtype") and array.dtype.name in FLOAT_DTYPES):
             array = array.astype(np.float32)
         if array.dtype.name not in FLOAT_DTYPES:
             known = " or ".join(FLOAT_DTYPES)

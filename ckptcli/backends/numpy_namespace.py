@@ -9,12 +9,14 @@ again gives the same bits. Every result is an array of rank 1 or more, never a N
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy import (
     absolute as absolute,
     add as add,
+    broadcast_shapes as broadcast_shapes,
     broadcast_to as broadcast_to,
     copysign as copysign,
     cos as cos,
@@ -67,7 +69,7 @@ def matmul(lhs: AnyArray, rhs: AnyArray) -> AnyArray:
 
 def matrix_transpose(x: AnyArray) -> AnyArray:
     """The last two axes swapped, as a view."""
-    return x.swapaxes(-1, -2)
+    return x.T if x.ndim == 2 else x.swapaxes(-1, -2)
 
 
 def swap_dims(x: AnyArray, first: int, second: int) -> AnyArray:
@@ -83,6 +85,11 @@ def permute_dims(x: AnyArray, axes: tuple[int, ...]) -> AnyArray:
 def reshape(x: AnyArray, shape: tuple[int, ...]) -> AnyArray:
     """Another shape of the same size: a view where the strides allow it."""
     return x.reshape(shape)
+
+
+def concat(arrays: Sequence[AnyArray], dim: int) -> AnyArray:
+    """Arrays joined along one axis."""
+    return np.concatenate(arrays, axis=dim)
 
 
 def take_slices(x: AnyArray, slices: tuple[slice, ...]) -> AnyArray:

@@ -14,19 +14,21 @@ import math
 from typing import Any
 
 import numpy as np
+from numpy import add, divide, exp, minimum, multiply
 from numpy.typing import NDArray
 
-from ckptcli.backends.numpy_blocks import (
-    BLOCK_ELEMENTS,
-    block_constant,
-    constant,
-    in_blocks,
-)
+from ckptcli.backends.numpy_blocks import BLOCK_ELEMENTS, in_blocks
 
 FloatArray = NDArray[Any]
 
-_EXP_CAP = {np.dtype(np.float32): 88.0, np.dtype(np.float64): 709.0}
-"""The largest whole number whose exponential is finite; sigmoid is 1 long before it."""
+_CAP_AND_ONE = {
+    np.dtype(dtype): (np.array(cap, dtype), np.array(1.0, dtype))
+    for dtype, cap in ((np.float32, 88.0), (np.float64, 709.0))
+}
+"""The cap is the largest whole number whose exponential is finite; sigmoid is 1 long before it.
+
+Rank-0 arrays are half as expensive as Python floats as operands of a ufunc.
+"""
 
 _ERF_SPLIT = 0.46875
 _ERF_NUMERATOR = (
@@ -69,31 +71,37 @@ _ERFC_DENOMINATOR = (
 
 def sigmoid(x: FloatArray) -> FloatArray:
     """1 / (1 + exp(-x)), element by element."""
+    cap, one = _CAP_AND_ONE[x.dtype]
     if x.size > BLOCK_ELEMENTS:
-        return in_blocks(_sigmoid_block, np.empty_like(x), x)
-    return _sigmoid_block(None, x)
+        return in_blocks(_sigmoid, np.empty_like(x), x, constants=(cap, one))
+    return _sigmoid(None, x, cap, one)
 
 
 def sigmoid_gradient(
     x: FloatArray, gradient: FloatArray, out: FloatArray | None = None
 ) -> FloatArray:
     """`gradient` * sigmoid(x) * (1 - sigmoid(x)), computed again from x as Burn does."""
+    cap, one = _CAP_AND_ONE[x.dtype]
     if x.size > BLOCK_ELEMENTS:
         out = np.empty_like(x) if out is None else out
-        return in_blocks(_sigmoid_gradient_block, out, gradient, x)
-    return _sigmoid_gradient_block(out, gradient, x)
+        return in_blocks(_sigmoid_gradient, out, gradient, x, constants=(cap, one))
+    return _sigmoid_gradient(out, gradient, x, cap, one)
 
 
 def relu(x: FloatArray) -> FloatArray:
     """max(x, 0), element by element; nan stays nan."""
-    positive: FloatArray = np.maximum(x, constant(0.0, x.dtype))
+    positive: FloatArray = np.maximum(x, 0.0)
     return positive
 
 
 def relu_gradient(x: FloatArray, gradient: FloatArray, out: FloatArray | None = None) -> FloatArray:
-    """`gradient` where x > 0, else 0."""
-    product: FloatArray = np.multiply(gradient, np.greater(x, constant(0.0, x.dtype)), out)
-    return product
+    """0 where x <= 0, else `gradient`: chosen, not multiplied, as 0 times infinity is nan."""
+    flat = np.less_equal(x, 0.0)
+    if out is None:
+        return np.where(flat, gradient.dtype.type(0), gradient)
+    np.copyto(out, gradient)
+    np.copyto(out, 0.0, where=flat)
+    return out
 
 
 def erf(x: FloatArray) -> FloatArray:
@@ -112,30 +120,21 @@ def gelu_gradient(x: FloatArray, gradient: FloatArray, out: FloatArray | None = 
     return in_blocks(_gelu_gradient_block, out, gradient, x)
 
 
-def _capped_exp(x: FloatArray, out: FloatArray | None) -> FloatArray:
-    cap = _EXP_CAP[x.dtype]
-    if x.ndim == 1 and x.size > 1024:
-        ceiling = block_constant(cap, x.dtype)[: x.size]
-    else:
-        ceiling = constant(cap, x.dtype)
-    exponential: FloatArray = np.minimum(x, ceiling, out=out)
-    return np.exp(exponential, exponential)
+def _sigmoid(out: FloatArray | None, x: FloatArray, cap: FloatArray, one: FloatArray) -> FloatArray:
+    e = minimum(x, cap) if out is None else minimum(x, cap, out=out)
+    exp(e, e)
+    return divide(e, add(e, one), e)
 
 
-def _sigmoid_block(out: FloatArray | None, x: FloatArray) -> FloatArray:
-    e = _capped_exp(x, out)
-    return np.divide(e, np.add(e, constant(1.0, x.dtype)), e)
-
-
-def _sigmoid_gradient_block(
-    out: FloatArray | None, gradient: FloatArray, x: FloatArray
+def _sigmoid_gradient(
+    out: FloatArray | None, gradient: FloatArray, x: FloatArray, cap: FloatArray, one: FloatArray
 ) -> FloatArray:
-    e = _capped_exp(x, None)
-    t = np.add(e, constant(1.0, x.dtype))
-    np.divide(e, t, e)
-    np.divide(e, t, e)
-    product: FloatArray = np.multiply(gradient, e, out)
-    return product
+    e = minimum(x, cap)
+    exp(e, e)
+    t = add(e, one)
+    divide(e, t, e)
+    divide(e, t, e)
+    return multiply(gradient, e, out)
 
 
 def _horner(coefficients: tuple[float, ...], x: FloatArray) -> FloatArray:

@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from ckptcli.backends.base import Namespace
-from ckptcli.checkpoint.checkpointer import Checkpointer
+from ckptcli.checkpoint.checkpointer import Checkpointer, WatchedCheckpointer
 from ckptcli.errors import CheckpointError
 from ckptcli.events import BackwardStarted, Sink
 from ckptcli.graph import Node
@@ -34,8 +34,9 @@ def build(steps: list[Node], namespace: Namespace, sink: Sink | None) -> Checkpo
     retro_forwards: dict[int, Node] = {}
     backups: list[Node] = []
     for step in steps:
-        if step.saved:
-            for node, value in zip(step.saved, step.saved_values):
+        saved = step.saved
+        if saved:
+            for node, value in zip(saved, step.saved_values):
                 if node.recompute:
                     _require(node, required, retro_forwards)
                 else:
@@ -48,9 +49,12 @@ def build(steps: list[Node], namespace: Namespace, sink: Sink | None) -> Checkpo
     dropped = _take_backups(backups, required, values)
     if len(values) + len(retro_forwards) != len(required):
         _raise_missing(required, values, retro_forwards)
-    if sink is not None:
-        sink.emit(BackwardStarted(steps[0].id, len(steps), dict(required), tuple(dropped)))
-    return Checkpointer(values, required, retro_forwards, namespace, sink)
+    if sink is None:
+        return Checkpointer(values, required, retro_forwards, namespace)
+    sink.emit(BackwardStarted(steps[0].id, len(steps), dict(required), tuple(dropped)))
+    watched = WatchedCheckpointer(values, required, retro_forwards, namespace)
+    watched.sink = sink
+    return watched
 
 
 def _require(node: Node, required: dict[int, int], retro_forwards: dict[int, Node]) -> None:

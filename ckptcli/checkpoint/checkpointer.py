@@ -16,7 +16,7 @@ from typing import Any
 from ckptcli.backends.base import Namespace
 from ckptcli.errors import CheckpointError
 from ckptcli.events import Recomputed, Retrieved, Sink, Visited
-from ckptcli.graph import Node
+from ckptcli.graph import Node, Step
 
 
 class Checkpointer:
@@ -28,7 +28,7 @@ class Checkpointer:
         retro_forwards: node id -> node whose value is yet to be computed again.
     """
 
-    __slots__ = ("namespace", "required", "retro_forwards", "sink", "step", "values")
+    __slots__ = ("namespace", "required", "retro_forwards", "step", "values")
 
     def __init__(
         self,
@@ -36,13 +36,11 @@ class Checkpointer:
         required: dict[int, int],
         retro_forwards: dict[int, Node],
         namespace: Namespace,
-        sink: Sink | None,
     ) -> None:
         self.values = values
         self.required = required
         self.retro_forwards = retro_forwards
         self.namespace = namespace
-        self.sink = sink
         self.step = -1
 
     def retrieve(self, node: Node) -> Any:
@@ -52,28 +50,33 @@ class Checkpointer:
             CheckpointError: the node is needed more often than was counted.
         """
         node_id = node.id
-        if self.sink is not None or node_id in self.retro_forwards:
-            self._compute_up_to(node)
+        if node_id in self.retro_forwards:
+            self.compute_up_to(node)
+        return self.take(node_id)
+
+    def take(self, node_id: int) -> Any:
+        """A value that is held; counts as one use, and is handed over with its last."""
         required = self.required
-        uses = required[node_id]
+        try:
+            uses = required[node_id]
+        except KeyError:
+            raise CheckpointError(
+                f"Node NodeId {{ value: {node_id} }} is needed more often than was counted"
+            ) from None
         if uses == 1:
             del required[node_id]
             return self.values.pop(node_id)
         required[node_id] = uses - 1
         return self.values[node_id]
 
-    def _compute_up_to(self, node: Node) -> None:
-        order = self._topological_order(node)
-        sink = self.sink
-        if sink is not None:
-            sink.emit(Retrieved(node.id, len(order), self.step))
-        for needed in order:
-            if sink is not None:
-                sink.emit(Visited(needed.id))
-            if self.retro_forwards.pop(needed.id, None) is not None:
-                self._retro_forward(needed)
+    def compute_up_to(self, node: Node) -> None:
+        """Compute `node` again, and on the way to it whatever is not held."""
+        retro_forwards = self.retro_forwards
+        for needed in self.topological_order(node):
+            if retro_forwards.pop(needed.id, None) is not None:
+                self.retro_forward(needed)
 
-    def _topological_order(self, node: Node) -> list[Node]:
+    def topological_order(self, node: Node) -> list[Node]:
         """Post-order from `node` through what is not held; a held value ends its branch."""
         retro_forwards = self.retro_forwards
         order: list[Node] = []
@@ -96,24 +99,17 @@ class Checkpointer:
                     stack.append((parent, False))
         return order
 
-    def _retro_forward(self, node: Node) -> None:
+    def retro_forward(self, node: Node) -> None:
         """Compute the node again from its parents' states; its use count stays."""
-        op = node.op
-        assert op is not None
-        inputs = [self._take(parent.id) for parent in node.parents]
-        value = op.forward(self.namespace, *inputs, node.params)
+        op: Step = node.op  # type: ignore[assignment]
+        parents = node.parents
+        take = self.take
+        if len(parents) == 1:
+            value = op.forward(self.namespace, take(parents[0].id), node.params)
+        else:
+            inputs = [take(parent.id) for parent in parents]
+            value = op.forward(self.namespace, *inputs, node.params)
         self.values[node.id] = value
-        if self.sink is not None:
-            storage = self.namespace.storage_id(value)
-            self.sink.emit(Recomputed(node.id, op.name, storage))
-
-    def _take(self, node_id: int) -> Any:
-        uses = self.required[node_id] - 1
-        if uses:
-            self.required[node_id] = uses
-            return self.values[node_id]
-        del self.required[node_id]
-        return self.values.pop(node_id)
 
     def check_drained(self) -> None:
         """Raise unless every state was used exactly as often as it was counted.
@@ -127,3 +123,29 @@ class Checkpointer:
                 f"the checkpointer is not drained after the backward pass: nodes {left[:10]}",
                 "this is a defect of the engine, please report it with the program that shows it",
             )
+
+
+class WatchedCheckpointer(Checkpointer):
+    """A checkpointer that tells a sink of every retrieval, visit and recomputation."""
+
+    __slots__ = ("sink",)
+
+    sink: Sink
+
+    def retrieve(self, node: Node) -> Any:
+        self.compute_up_to(node)
+        return self.take(node.id)
+
+    def compute_up_to(self, node: Node) -> None:
+        order = self.topological_order(node)
+        self.sink.emit(Retrieved(node.id, len(order), self.step))
+        for needed in order:
+            self.sink.emit(Visited(needed.id))
+            if self.retro_forwards.pop(needed.id, None) is not None:
+                self.retro_forward(needed)
+
+    def retro_forward(self, node: Node) -> None:
+        op: Step = node.op  # type: ignore[assignment]
+        super().retro_forward(node)
+        storage = self.namespace.storage_id(self.values[node.id])
+        self.sink.emit(Recomputed(node.id, op.name, storage))

@@ -10,7 +10,7 @@ import importlib
 import os
 import sys
 from collections.abc import Sequence
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import click
 
@@ -37,8 +37,20 @@ Exit codes: 0 done, 1 failed while running, 2 wrong command line or
 configuration, 130 interrupted (what is measured so far is printed)."""
 
 
+class ClosedPipe(Exception):
+    """Whoever reads stdout has had enough; not an OSError, which click would end with 1."""
+
+
 class LazyGroup(click.Group):
     """Imports a command's module when the command is run, not for help or completion of names."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            result = super().invoke(ctx)
+            sys.stdout.flush()
+        except BrokenPipeError as error:
+            raise ClosedPipe from error
+        return result
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -80,7 +92,6 @@ def run_command(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit code, with errors told on stderr."""
     try:
         code = root.main(arguments, prog_name="ckpt", standalone_mode=False)
-        sys.stdout.flush()
     except CkptError as error:
         report_error(error.message, error.hint)
         return error.exit_code
@@ -90,9 +101,14 @@ def run_command(arguments: Sequence[str] | None = None) -> int:
     except (KeyboardInterrupt, click.Abort):
         click.echo("Interrupted", err=True)
         return INTERRUPTED
-    except BrokenPipeError:
+    except ClosedPipe:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except MemoryError as error:
+        report_error(
+            f"out of memory: {error}", "use a smaller --n, --batch or --layers, or fewer strategies"
+        )
+        return 1
     except OSError as error:
         report_error(f"cannot write: {error}", None)
         return 1

@@ -37,34 +37,21 @@ def profile(
 
     `reference` names the strategy that was added only to compare with. Ctrl-C during the timed
     rounds gives a record with the rounds that are complete, marked partial.
-
-    Raises:
-        OutOfMemoryError: an allocation failed.
     """
     device = open_device(backend)
     tell = progress or _silent
-    notes: list[str] = []
     traced = tracemalloc_is_exact()
+    with device.backend.quiet(), warnings.catch_warnings():
+        passes, notes = _memory_passes(workload, device, strategies, traced, tell)
+        warnings.simplefilter("ignore", UntrackedBackwardWarning)
+        rounds = run_rounds(
+            {strategy.name: TimedPass(workload, device, strategy) for strategy in strategies},
+            reps=reps,
+            warmup=warmup,
+            between=lambda done, total: tell("timing", done, total),
+        )
     if not traced:
         notes.append("this NumPy misreports to tracemalloc: peaks are without kernel temporaries")
-    try:
-        with device.backend.quiet(), warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always", UntrackedBackwardWarning)
-            passes = _memory_passes(workload, device, strategies, traced, tell)
-            timed = {s.name: TimedPass(workload, device, s) for s in strategies}
-            rounds = run_rounds(
-                timed,
-                reps=reps,
-                warmup=warmup,
-                between=lambda done, total: tell("timing", done, total),
-            )
-    except MemoryError as error:
-        raise OutOfMemoryError(
-            f"out of memory while running {workload.title}: {error}",
-            "use a smaller --n, --batch or --layers, or a strategy that holds less",
-        ) from error
-    notes += dict.fromkeys(str(warning.message) for warning in caught)
-    notes += _warnings(strategies, passes, rounds)
     return RunRecord(
         workload=workload.settings,
         title=workload.title,
@@ -73,20 +60,31 @@ def profile(
         version=VERSION,
         seed=seed,
         reps=reps,
-        warnings=tuple(notes),
+        warnings=(*notes, *_warnings(strategies, passes, rounds)),
         partial=rounds.interrupted,
         strategies=tuple(
-            StrategyRecord(
-                strategy=strategy.name,
-                device=repr(device.autodiff().gradient_checkpointing(strategy)),
-                reference=strategy.name == reference,
-                memory=memory,
-                outcome=outcome,
-                warmup=tuple(rounds.samples[strategy.name][:warmup]),
-                samples=tuple(rounds.counted(strategy.name)),
-            )
-            for strategy, (memory, outcome) in zip(strategies, passes)
+            _strategy_record(strategy, device, reference, measured, rounds)
+            for strategy, measured in zip(strategies, passes)
         ),
+    )
+
+
+def _strategy_record(
+    strategy: Strategy,
+    device: Device,
+    reference: str | None,
+    measured: tuple[Memory, Outcome],
+    rounds: Rounds,
+) -> StrategyRecord:
+    memory, outcome = measured
+    return StrategyRecord(
+        strategy=strategy.name,
+        device=repr(device.autodiff().gradient_checkpointing(strategy)),
+        reference=strategy.name == reference,
+        memory=memory,
+        outcome=outcome,
+        warmup=tuple(rounds.samples[strategy.name][: rounds.warmup]),
+        samples=tuple(rounds.counted(strategy.name)),
     )
 
 
@@ -116,12 +114,15 @@ def _memory_passes(
     strategies: Sequence[Strategy],
     traced: bool,
     tell: Progress,
-) -> list[tuple[Memory, Outcome]]:
+) -> tuple[list[tuple[Memory, Outcome]], list[str]]:
+    """Memory and outcome of each strategy, and what the engine warned of, each once."""
     passes = []
-    for done, strategy in enumerate(strategies):
-        tell("memory", done, len(strategies))
-        passes.append(memory_pass(workload, device, strategy, traced))
-    return passes
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UntrackedBackwardWarning)
+        for done, strategy in enumerate(strategies):
+            tell("memory", done, len(strategies))
+            passes.append(memory_pass(workload, device, strategy, traced))
+    return passes, list(dict.fromkeys(str(warning.message) for warning in caught))
 
 
 def _warnings(
@@ -138,6 +139,6 @@ def _warnings(
     if len({outcome.grad_sha256 for _, outcome in passes}) > 1:
         notes.append("the gradients differ between strategies: a defect, do not trust this run")
     if rounds.interrupted:
-        done = len(next(iter(rounds.samples.values())))
-        notes.append(f"interrupted: the figures come from {done} complete rounds")
+        done = len(rounds.counted(strategies[0].name))
+        notes.append(f"interrupted: the figures are partial, from {done} complete rounds")
     return notes

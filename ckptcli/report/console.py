@@ -179,8 +179,13 @@ def _machine_line(record: RunRecord) -> str:
     return (
         f"{_known(machine.cpu)}, {_known(machine.cores)} cores, NumPy {machine.numpy}, "
         f"BLAS {_known(machine.blas)}, {_known(machine.blas_threads)} threads; "
-        f"seed {record.seed}, {record.reps} rounds interleaved"
+        f"seed {record.seed}, {_rounds(record)} rounds interleaved"
     )
+
+
+def _rounds(record: RunRecord) -> str:
+    done = min(len(strategy.samples) for strategy in record.strategies)
+    return f"{done} of {record.reps}, partial:" if record.partial else str(done)
 
 
 def _known(value: object) -> str:

@@ -37,8 +37,10 @@ def read_graph_file(path: str) -> list[GraphCase]:
     ]
     if not cases:
         raise GraphFileError(f"graph file `{path}` holds no case")
-    for case in cases:
-        case.load(device("numpy").autodiff().watched_by(None)).forward()
+    target = device("numpy").autodiff().watched_by(None)
+    with target.backend.quiet():
+        for case in cases:
+            case.load(target).forward()
     return cases
 
 

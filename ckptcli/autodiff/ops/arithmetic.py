@@ -146,8 +146,8 @@ DIV_SCALAR = Op(
     Bound.MEMORY,
     1,
     forward=lambda xp, x, scalar: xp.divide(x, scalar),
-    backward=lambda xp, grad, owned, kept, step: xp.multiply(
-        grad, 1.0 / step.params, grad if owned else None
+    backward=lambda xp, grad, owned, kept, step: xp.divide(
+        grad, step.params, grad if owned else None
     ),
 )
 NEG = Op(

@@ -29,15 +29,6 @@ def _elementwise(
     return Op(name, Bound.MEMORY, 1, forward, backward, keeps=KEEPS_INPUT)
 
 
-def _with_kernel(name: str, forward: Callable[..., Any], gradient: Callable[..., Any]) -> Op:
-    """An op whose gradient is one kernel of the backend, `gradient(namespace, x, grad, out)`."""
-
-    def backward(xp: Any, grad: Any, owned: bool, kept: list[Any], step: Any) -> Any:
-        return gradient(xp, kept.pop(), grad, grad if owned else None)
-
-    return Op(name, Bound.MEMORY, 1, forward, backward, keeps=KEEPS_INPUT)
-
-
 def _log1p_derivative(xp: Any, x: Any) -> Any:
     derivative = xp.add(x, 1.0)
     return xp.reciprocal(derivative, derivative)
@@ -69,20 +60,35 @@ ABS = _elementwise("abs", lambda xp, x, _: xp.absolute(x), lambda xp, x: xp.sign
 SIN = _elementwise("sin", lambda xp, x, _: xp.sin(x), lambda xp, x: xp.cos(x))
 COS = _elementwise("cos", lambda xp, x, _: xp.cos(x), _cos_derivative)
 TANH = _elementwise("tanh", lambda xp, x, _: xp.tanh(x), _tanh_derivative)
-RELU = _with_kernel(
+RELU = Op(
     "relu",
-    lambda xp, x, _: xp.relu(x),
-    lambda xp, x, grad, out: xp.relu_gradient(x, grad, out),
+    Bound.MEMORY,
+    1,
+    forward=lambda xp, x, _: xp.relu(x),
+    backward=lambda xp, grad, owned, kept, step: xp.relu_gradient(
+        kept.pop(), grad, grad if owned else None
+    ),
+    keeps=KEEPS_INPUT,
 )
-SIGMOID = _with_kernel(
+SIGMOID = Op(
     "sigmoid",
-    lambda xp, x, _: xp.sigmoid(x),
-    lambda xp, x, grad, out: xp.sigmoid_gradient(x, grad, out),
+    Bound.MEMORY,
+    1,
+    forward=lambda xp, x, _: xp.sigmoid(x),
+    backward=lambda xp, grad, owned, kept, step: xp.sigmoid_gradient(
+        kept.pop(), grad, grad if owned else None
+    ),
+    keeps=KEEPS_INPUT,
 )
-GELU = _with_kernel(
+GELU = Op(
     "gelu",
-    lambda xp, x, _: xp.gelu(x),
-    lambda xp, x, grad, out: xp.gelu_gradient(x, grad, out),
+    Bound.MEMORY,
+    1,
+    forward=lambda xp, x, _: xp.gelu(x),
+    backward=lambda xp, grad, owned, kept, step: xp.gelu_gradient(
+        kept.pop(), grad, grad if owned else None
+    ),
+    keeps=KEEPS_INPUT,
 )
 
 

@@ -46,9 +46,13 @@ def matmul(lhs: Tensor, rhs: Tensor) -> Tensor:
     As in Burn, a batch of vectors against one matrix, [B, 1, K] x [1, K, N], is computed with the
     batch as rows: swap_dims, matmul, swap_dims.
     """
-    if lhs.value.ndim >= 3 and rhs.value.ndim >= 3:
-        rank = lhs.value.ndim
-        if lhs.shape[-2] == 1 == rhs.shape[-3] and lhs.shape[-1] == rhs.shape[-2]:
-            swap = (rank - 3, rank - 2)
-            return unary(SWAP_DIMS, binary(MATMUL, unary(SWAP_DIMS, lhs, swap), rhs), swap)
+    rank = lhs.value.ndim
+    if rank >= 3 and rhs.value.ndim == rank and _is_batch_of_vectors(lhs.shape, rhs.shape):
+        swap = (rank - 3, rank - 2)
+        return unary(SWAP_DIMS, binary(MATMUL, unary(SWAP_DIMS, lhs, swap), rhs), swap)
     return binary(MATMUL, lhs, rhs)
+
+
+def _is_batch_of_vectors(lhs: tuple[int, ...], rhs: tuple[int, ...]) -> bool:
+    """Whether the last three dims are [B, 1, K] and [1, K, N]."""
+    return lhs[-2] == 1 == rhs[-3] and lhs[-1] == rhs[-2]

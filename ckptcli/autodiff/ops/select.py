@@ -22,8 +22,18 @@ def _mask_where_gradient(xp: Any, grad: Any, owned: bool, kept: list[Any], step:
     )
 
 
+def _mask_where(xp: Any, x: Any, source: Any, mask: Any) -> Any:
+    chosen = xp.where(mask, source, x)
+    if chosen.shape != xp.broadcast_shapes(x.shape, source.shape):
+        raise ValueError(f"a mask of shape {list(mask.shape)} is larger than both")
+    return chosen
+
+
 def _mask_fill(xp: Any, x: Any, params: tuple[Any, float]) -> Any:
-    return xp.where(params[0], params[1], x)
+    chosen = xp.where(params[0], params[1], x)
+    if chosen.shape != x.shape:
+        raise ValueError(f"a mask of shape {list(params[0].shape)} is larger")
+    return chosen
 
 
 def _mask_fill_gradient(xp: Any, grad: Any, owned: bool, kept: list[Any], step: Any) -> Any:
@@ -34,7 +44,7 @@ MASK_WHERE = Op(
     "mask_where",
     Bound.COMPUTE,
     2,
-    forward=lambda xp, x, source, mask: xp.where(mask, source, x),
+    forward=_mask_where,
     backward=_mask_where_gradient,
     broadcasts=True,
 )

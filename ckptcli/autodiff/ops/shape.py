@@ -65,7 +65,7 @@ def _cat_state(xp: Any, *values_and_dim: Any) -> Any:
 
 def _cat(xp: Any, *values_and_dim: Any) -> Any:
     *values, dim = values_and_dim
-    return xp.concat(values, axis=dim)
+    return xp.concat(values, dim)
 
 
 def _cat_gradient(xp: Any, grad: Any, owned: bool, kept: list[Any], step: Any) -> Any:

@@ -1,0 +1,365 @@
+"""The command in this process: flags, text, exit codes."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from ckptcli.cli.main import run_command
+from ckptcli.measure.machine import available_bytes
+
+DATA = Path(__file__).parent / "data"
+SMALL = ("--layers", "2", "--n", "16", "--reps", "2")
+
+
+@dataclass(frozen=True)
+class Result:
+    code: int
+    out: str
+    err: str
+
+
+Command = Callable[..., Result]
+
+
+@pytest.fixture
+def ckpt(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Command:
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments: str) -> Result:
+        code = run_command(arguments)
+        captured = capsys.readouterr()
+        return Result(code, captured.out, captured.err)
+
+    return run
+
+
+@pytest.mark.parametrize("strategy", ["none", "balanced"])
+def test_log_prints_burns_lines_and_nothing_else(ckpt: Command, strategy: str) -> None:
+    golden = (DATA / f"silu_2x64_{strategy}_full.log").read_text()
+    assert ckpt("log", "-s", strategy, "--level", "full") == Result(0, golden, "")
+
+
+def test_log_is_the_same_at_any_size_of_the_same_graph(ckpt: Command) -> None:
+    assert ckpt("log", "--n", "3", "--dtype", "float64", "--seed", "5").out == ckpt("log").out
+
+
+def test_medium_prints_what_basic_prints(ckpt: Command) -> None:
+    basic = ckpt("log", "--level", "basic").out
+    assert basic == ckpt("log", "--level", "medium").out
+    assert len(basic.splitlines()) == 9
+    assert "execute" not in basic
+
+
+def test_explain_marks_its_own_lines_and_keeps_burns(ckpt: Command) -> None:
+    lines = ckpt("log", "--explain").out.splitlines()
+    burn = [line for line in lines if not line.startswith("# ")]
+    assert "\n".join(burn) + "\n" == ckpt("log").out
+    assert lines[0] == "# graph: 10 nodes, 3 of them leaves; 7 backward steps; strategy balanced"
+    assert lines[-1] == (
+        "# summary: 9 retrievals, 2 of more than one node; 3 nodes recomputed (1 mul, 2 sigmoid)"
+    )
+    node = next(line for line in lines if line.startswith("# node 5 "))
+    assert node == (
+        "# node 5 mul(3, 4) [64, 64] float32 16.0 KiB: recomputed, 1 use, needed by 6 (matmul)"
+    )
+
+
+def test_explain_names_the_constant_and_the_dropped_backup(ckpt: Command, tmp_path: Path) -> None:
+    program = (
+        '{"ops": [{"op": "leaf", "req": true, "data": [1, 2, 3, 4]}, {"op": "leaf", "data": '
+        '[1, 2, 3, 4]}, {"op": "mul", "in": [0, 1]}, {"op": "add", "in": [2, 2]}], "root": 3}'
+    )
+    (tmp_path / "g.json").write_text(program)
+    out = ckpt("log", "--workload", "graph:g.json", "--explain").out
+    assert "node 2 mul(0, 1) [2, 2] float64 32 B: not needed, 2 backups dropped unused; " in out
+    assert "memory bound, but held where needed: parent 1 is a constant" in out
+
+
+def test_log_of_a_graph_file_gives_one_object_a_case(ckpt: Command) -> None:
+    lines = (DATA / "burn_conformance.jsonl").read_text().splitlines()
+    result = ckpt(
+        "log", "--workload", f"graph:{DATA / 'burn_conformance.jsonl'}", "--level", "full", "--json"
+    )
+    printed = [json.loads(line) for line in result.out.splitlines()]
+    assert len(printed) == len(lines) == 400
+    for index, (got, line) in enumerate(zip(printed, lines)):
+        case = json.loads(line)
+        assert got["case"] == index
+        assert got["strategy"] == case["strategy"]
+        assert got["log"] == case["log"]
+        assert set(got["gradients"]) == set(case["grads"])
+        for leaf, values in case["grads"].items():
+            assert got["gradients"][leaf] == pytest.approx(values, rel=1e-12, abs=1e-300)
+    assert result.err.count("gives no gradients") == 74
+
+
+def test_a_strategy_on_the_command_line_overrides_the_cases(ckpt: Command) -> None:
+    path = DATA / "burn_conformance.jsonl"
+    out = ckpt("log", "--workload", f"graph:{path}#0", "-s", "balanced", "--json").out
+    assert json.loads(out)["strategy"] == "balanced"
+
+
+def test_run_prints_the_seeds_lines_and_one_table(ckpt: Command) -> None:
+    result = ckpt("run", *SMALL)
+    lines = result.out.splitlines()
+    assert result.code == 0
+    assert lines[0] == (
+        "device = Device<Autodiff { device: Numpy(Cpu), checkpointing: Disabled }>, "
+        "n = 16, layers = 2"
+    )
+    assert lines[1] == "params + input          in_use =     0.0 MiB"
+    rep = re.compile(
+        r"rep \d: after forward in_use =     0\.0 MiB, forward +[\d.]+(ms|µs|s), "
+        r"backward +[\d.]+(ms|µs|s), sum\(grad w0\) = -?\d+\.\d{4}"
+    )
+    assert all(rep.fullmatch(line) for line in lines[2:5])
+    assert re.fullmatch(r"reps 1\.\.2: median forward \S+, median backward \S+", lines[5])
+    assert "checkpointing: Balanced }>" in lines[6]
+    assert sum("vs reference" in line for line in lines) == 1
+    assert any(line.endswith("recomputes 1 mul, 2 sigmoid; gradients identical") for line in lines)
+
+
+def test_json_is_one_object_with_every_figure(ckpt: Command) -> None:
+    result = ckpt("run", *SMALL, "--json")
+    record = json.loads(result.out)
+    assert record["schema"] == "ckpt.run/1"
+    assert result.err == ""
+    none, balanced = record["strategies"]
+    tensor = 16 * 16 * 4
+    assert none["params_input_bytes"] == 3 * tensor
+    assert (none["saved_tensors"], none["saved_bytes"]) == (5, 5 * tensor)
+    assert (balanced["saved_tensors"], balanced["saved_bytes"]) == (2, 2 * tensor)
+    assert none["after_forward_bytes"] == 8 * tensor + 4
+    assert none["after_backward_bytes"] == balanced["after_backward_bytes"] == 5 * tensor + 4
+    assert balanced["recomputed_nodes"] == 3
+    assert balanced["recomputed_by_op"] == {"mul": 1, "sigmoid": 2}
+    assert none["grad_sha256"] == balanced["grad_sha256"]
+    assert none["loss"] == balanced["loss"]
+    for phase in ("forward_s", "backward_s", "total_s"):
+        times = none[phase]
+        assert len(times["samples"]) == 2
+        assert min(times["samples"]) <= times["median"] <= max(times["samples"])
+    live = balanced["peak_live"]
+    assert live["total_bytes"] == balanced["ledger_peak_backward_bytes"]
+    assert sum(entry["bytes"] for entry in live["largest"]) == live["total_bytes"]
+    assert {"node", "op", "shape", "bytes", "why"} == set(live["largest"][0])
+    assert {"workload", "device", "machine", "seed", "warnings"} <= set(record)
+
+
+def test_one_strategy_runs_none_as_the_marked_reference(ckpt: Command) -> None:
+    record = json.loads(ckpt("run", *SMALL, "-s", "balanced", "--json").out)
+    marks = [(s["strategy"], s["reference"]) for s in record["strategies"]]
+    assert marks == [("none", True), ("balanced", False)]
+
+
+def test_no_reference_drops_it(ckpt: Command) -> None:
+    record = json.loads(ckpt("run", *SMALL, "-s", "balanced", "--no-reference", "--json").out)
+    assert [s["strategy"] for s in record["strategies"]] == ["balanced"]
+
+
+def test_output_stays_in_the_order_of_the_command_line(ckpt: Command) -> None:
+    record = json.loads(ckpt("run", *SMALL, "-s", "balanced", "-s", "none", "--json").out)
+    marks = [(s["strategy"], s["reference"]) for s in record["strategies"]]
+    assert marks == [("balanced", False), ("none", False)]
+
+
+def test_the_same_seed_is_the_same_network_whatever_the_batch_of_runs(ckpt: Command) -> None:
+    def figures(*arguments: str) -> tuple[float, str]:
+        record = json.loads(ckpt("run", *SMALL, *arguments, "--json").out)
+        return record["strategies"][0]["loss"], record["strategies"][0]["grad_sha256"]
+
+    assert figures() == figures("--reps", "3", "--warmup", "0")
+    assert figures() != figures("--seed", "1")
+
+
+def test_a_batch_smaller_than_n(ckpt: Command) -> None:
+    record = json.loads(ckpt("run", *SMALL, "--batch", "4", "--json").out)
+    assert record["strategies"][0]["params_input_bytes"] == (2 * 256 + 4 * 16) * 4
+    assert record["workload"]["batch"] == 4
+
+
+def test_run_on_one_case_of_a_graph_file(ckpt: Command) -> None:
+    path = DATA / "burn_conformance.jsonl"
+    record = json.loads(ckpt("run", "--workload", f"graph:{path}#2", "--reps", "1", "--json").out)
+    assert record["strategies"][0]["grad_sum_w0"] is None
+    assert record["strategies"][0]["loss"] == record["strategies"][1]["loss"]
+
+
+def test_run_on_a_graph_file_of_one_case_with_a_leaf_root(ckpt: Command, tmp_path: Path) -> None:
+    leaf = '{"ops": [{"op": "leaf", "req": true, "data": [1, 2]}], "root": 0}'
+    (tmp_path / "leaf.json").write_text(leaf)
+    record = json.loads(ckpt("run", "--workload", "graph:leaf.json", "--json").out)
+    assert record["strategies"][1]["saved_tensors"] == 0
+
+
+def test_a_loss_that_is_not_finite_is_null_and_said(ckpt: Command, tmp_path: Path) -> None:
+    program = (
+        '{"ops": [{"op": "leaf", "req": true, "data": [1000, 1]}, {"op": "exp", "in": [0]}], '
+        '"root": 1}'
+    )
+    (tmp_path / "inf.json").write_text(program)
+    result = ckpt("run", "--workload", "graph:inf.json", "--reps", "1", "--json")
+    record = json.loads(result.out)
+    assert record["strategies"][0]["loss"] is None
+    assert any("the loss is inf" in warning for warning in record["warnings"])
+    assert any(warning.startswith("strategies[0].loss is inf") for warning in record["warnings"])
+    assert "the loss is inf" in result.err
+    assert ckpt("run", "--workload", "graph:inf.json", "--reps", "1", "-q").err == ""
+
+
+def test_an_untracked_root_runs_with_a_warning(ckpt: Command, tmp_path: Path) -> None:
+    program = '{"ops": [{"op": "leaf", "data": [1, 2]}, {"op": "exp", "in": [0]}], "root": 1}'
+    (tmp_path / "constant.json").write_text(program)
+    result = ckpt("run", "--workload", "graph:constant.json", "--reps", "1")
+    assert result.code == 0
+    assert result.err.count("gives no gradients") == 1
+
+
+def test_an_enabled_logger_gets_one_pass_a_strategy(ckpt: Command, tmp_path: Path) -> None:
+    (tmp_path / "burn.toml").write_text(
+        '[autodiff.logger]\nlevel = "full"\nfile = "out/log.txt"\nstdout = true\n'
+    )
+    lines = ckpt("run", "--reps", "1", "--layers", "2", "--n", "64").out
+    golden = "".join(
+        (DATA / f"silu_2x64_{name}_full.log").read_text() for name in ("none", "balanced")
+    )
+    assert lines.startswith(golden)
+    assert (tmp_path / "out" / "log.txt").read_text() == golden
+
+
+def test_with_json_log_lines_leave_stdout_alone(ckpt: Command, tmp_path: Path) -> None:
+    (tmp_path / "burn.toml").write_text('[autodiff.logger]\nlevel = "basic"\nstdout = true\n')
+    result = ckpt("run", *SMALL, "--json")
+    record = json.loads(result.out)
+    assert "retrieve_node_output NodeId { value: 6 }" in result.err
+    assert any("log lines for stdout went to stderr" in text for text in record["warnings"])
+
+
+def test_log_prints_once_whatever_the_file_says_of_stdout(ckpt: Command, tmp_path: Path) -> None:
+    (tmp_path / "burn.toml").write_text(
+        '[autodiff.logger]\nlevel = "basic"\nfile = "log.txt"\nstdout = true\n'
+    )
+    out = ckpt("log").out
+    assert len(out.splitlines()) == 9
+    assert (tmp_path / "log.txt").read_text() == out
+    full = ckpt("log", "--level", "full").out
+    assert (tmp_path / "log.txt").read_text() == out + full
+
+
+def test_a_bad_file_found_by_search_is_reported_and_skipped(ckpt: Command, tmp_path: Path) -> None:
+    (tmp_path / "burn.toml").write_text('[autodiff.logger]\nlevel = "loud"\n')
+    result = ckpt("log", "--level", "basic")
+    assert result.code == 0
+    assert len(result.out.splitlines()) == 9
+    assert "which doesn't have the right format" in result.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("run", "-s", "balancd"), "did you mean `balanced`?"),
+        (("run", "-s", "balanced:3"), "strategy `balanced` takes no arguments"),
+        (("run", "-s", "none", "-s", "none"), "strategy `none` is given twice"),
+        (("run", "--workload", "silo"), "did you mean `silu`?"),
+        (("run", "--workload", "silu:3"), "workload `silu` takes no argument"),
+        (("run", "--workload", "graph"), "workload `graph` needs a file"),
+        (("run", "--workload", f"graph:{DATA}/burn_conformance.jsonl"), "holds 400 cases"),
+        (("run", "--workload", f"graph:{DATA}/burn_conformance.jsonl#400"), "no case `400`"),
+        (("run", "--workload", "graph:absent.json"), "cannot read graph file `absent.json`"),
+        (("run", "--config", "absent.toml"), "config file `absent.toml` does not exist"),
+        (("log", "--level", "ful"), "did you mean `full`?"),
+        (("run", "--layers", "0"), "0 is not in the range x>=1"),
+        (("run", "--n", "0"), "0 is not in the range x>=1"),
+        (("run", "--reps", "0"), "0 is not in the range x>=1"),
+        (("run", "--batch", "0"), "0 is not in the range x>=1"),
+        (("run", "--dtype", "int8"), "'int8' is not one of"),
+        (("rum",), "No such command 'rum'"),
+    ],
+)
+def test_bad_input_ends_with_2_and_one_message(
+    ckpt: Command, tmp_path: Path, arguments: tuple[str, ...], message: str
+) -> None:
+    result = ckpt(*arguments)
+    assert result.code == 2
+    assert message in result.err
+    assert result.out == ""
+    assert "Traceback" not in result.err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_wrong_value_in_a_named_config_names_the_key(ckpt: Command, tmp_path: Path) -> None:
+    (tmp_path / "my.toml").write_text('[autodiff.logger]\nlevel = "ful"\n')
+    result = ckpt("log", "--config", "my.toml")
+    assert result.code == 2
+    assert "autodiff.logger.level" in result.err
+    (tmp_path / "my.toml").write_text("[autodiff.logger]\nlevel = \n")
+    result = ckpt("log", "--config", "my.toml")
+    assert result.code == 2
+    assert "line 2, column 9" in result.err
+
+
+def test_a_network_that_cannot_fit_is_refused_before_allocation(ckpt: Command) -> None:
+    free = available_bytes()
+    result = ckpt("run", "--n", "1000000")
+    assert result.code == 1
+    assert "needs at least" in result.err
+    assert free is None or "are available" in result.err
+
+
+def test_options_without_effect_are_said(ckpt: Command) -> None:
+    path = DATA / "burn_conformance.jsonl"
+    result = ckpt("log", "--workload", f"graph:{path}#0", "--layers", "3")
+    assert "--layers has no effect on a graph file" in result.err
+
+
+def test_strategies_lists_the_registry(ckpt: Command) -> None:
+    lines = ckpt("strategies").out.splitlines()
+    assert [line.split()[0] for line in lines] == ["none", "balanced"]
+    assert all(len(line.split()) > 3 for line in lines)
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_scripts(ckpt: Command, shell: str) -> None:
+    assert "_CKPT_COMPLETE" in ckpt("completion", shell).out
+
+
+@pytest.mark.parametrize("command", [(), ("run",), ("log",), ("strategies",), ("completion",)])
+def test_help_everywhere(ckpt: Command, command: tuple[str, ...]) -> None:
+    result = ckpt(*command, "-h")
+    assert (result.code, result.err) == (0, "")
+    assert result.out.startswith("Usage: ckpt")
+
+
+def test_colour_follows_flag_then_environment(
+    ckpt: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    assert "\x1b[" in ckpt("run", *SMALL).out
+    assert "\x1b[" not in ckpt("run", *SMALL, "--color", "never").out
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert "\x1b[" not in ckpt("run", *SMALL).out
+    assert "\x1b[" in ckpt("run", *SMALL, "--color", "always").out
+
+
+def test_threads_are_set_and_recorded(ckpt: Command) -> None:
+    record = json.loads(ckpt("run", *SMALL, "--threads", "1", "--json").out)
+    assert record["machine"]["blas_threads"] in (1, None)
+
+
+def test_environment_variables_of_the_blas_are_recorded(
+    ckpt: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENBLAS_VERBOSE", "0")
+    record = json.loads(ckpt("run", *SMALL, "--json").out)
+    assert record["machine"]["openblas_variables"]["OPENBLAS_VERBOSE"] == "0"
+    assert record["machine"]["cores"] >= 1
+    assert os.environ["OPENBLAS_VERBOSE"] == "0"

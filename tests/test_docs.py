@@ -1,0 +1,46 @@
+"""What the pages show is what the program does."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from ckptcli.cli.main import run_command
+
+ROOT = Path(__file__).parent.parent
+
+
+def blocks(page: str, language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", (ROOT / page).read_text(), flags=re.S)
+
+
+def test_the_readmes_program_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    (program,) = blocks("README.md", "python")
+    exec(compile(program, "README.md", "exec"), {})
+    assert capsys.readouterr().out.startswith("[[")
+
+
+def test_the_readmes_graph_file_is_one(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    (program,) = blocks("README.md", "json")
+    (tmp_path / "g.json").write_text(program)
+    assert run_command(["log", "--workload", f"graph:{tmp_path / 'g.json'}"]) == 0
+    assert "NodeId { value: 0 }" in capsys.readouterr().out
+
+
+def test_the_example_of_a_graph_file_prints_what_the_page_says(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    program, printed = blocks("docs/graph-files.md", "json")
+    (tmp_path / "g.json").write_text(program)
+    arguments = ["log", "--workload", f"graph:{tmp_path / 'g.json'}", "--level", "basic", "--json"]
+    assert run_command(arguments) == 0
+    assert json.loads(capsys.readouterr().out) == json.loads(printed)
+
+
+@pytest.mark.parametrize("page", ["README.md", *(f"docs/{p.name}" for p in ROOT.glob("docs/*.md"))])
+def test_links_lead_somewhere(page: str) -> None:
+    for target in re.findall(r"\]\(([^)#:]+)\)", (ROOT / page).read_text()):
+        assert ((ROOT / page).parent / target).exists(), target

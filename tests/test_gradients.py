@@ -1,0 +1,322 @@
+"""The gradient of every op against central differences, and of what shares memory with an oracle.
+
+Each op is run at ordinary and awkward shapes: broadcast, size 1, size 0, and over views whose
+memory is not in order. The loss is the sum of a random multiple of the output's square, so that the
+output itself is retrieved, and recomputed under `balanced`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from ckptcli import Tensor, cat, device
+from ckptcli.autodiff.functions import silu
+from ckptcli.autodiff.ops import OPERATIONS
+from ckptcli.autodiff.ops.reduce import max_dim, mean_dim, sum_dim
+from tests.helpers import STRATEGIES, backward, gradient, leaf, same_bits, unwatched
+
+Array = NDArray[Any]
+Shape = tuple[int, ...]
+Function = Callable[..., Tensor]
+
+
+@dataclass(frozen=True)
+class Case:
+    """`function` of operands of these shapes. Positive operands are drawn from [0.3, 1.7)."""
+
+    function: Function
+    shapes: tuple[Shape, ...]
+    positive: bool = False
+
+    def operands(self, dtype: str = "float64") -> list[Array]:
+        rng = np.random.Generator(np.random.PCG64(7))
+        arrays = []
+        for shape in self.shapes:
+            sign = 1.0 if self.positive else rng.choice([-1.0, 1.0], shape)
+            arrays.append((sign * rng.uniform(0.3, 1.7, shape)).astype(dtype))
+        return arrays
+
+
+PAIRS: tuple[tuple[Shape, Shape], ...] = (
+    ((3, 4), (3, 4)),
+    ((3, 4), (1, 4)),
+    ((3, 1), (1, 4)),
+    ((1, 1), (3, 4)),
+    ((1,), (2, 3)),
+    ((2, 1, 3), (4, 1)),
+    ((0, 3), (1, 3)),
+    ((0, 3), (2, 0, 1)),
+)
+SHAPES: tuple[Shape, ...] = ((3, 4), (1,), (2, 1, 5), (0, 3))
+
+
+def pairs(function: Function, positive: bool = False) -> list[Case]:
+    return [Case(function, shapes, positive) for shapes in PAIRS]
+
+
+def alone(function: Function, positive: bool = False) -> list[Case]:
+    return [Case(function, (shape,), positive) for shape in SHAPES]
+
+
+def each_dim(function: Callable[[Tensor, int], Tensor], shapes: Sequence[Shape]) -> list[Case]:
+    return [
+        Case(lambda x, dim=dim: function(x, dim), (shape,))
+        for shape in shapes
+        for dim in range(-1, len(shape) - 1)
+    ]
+
+
+def every_third(x: Tensor) -> Array:
+    return np.equal(np.arange(np.prod(x.shape)).reshape(x.shape) % 3, 0)
+
+
+REDUCED: tuple[Shape, ...] = ((3, 4), (1,), (2, 1, 5))
+WITHOUT_DERIVATIVE = {"detach"}
+CASES: dict[str, list[Case]] = {
+    "add": pairs(lambda a, b: a + b),
+    "sub": pairs(lambda a, b: a - b),
+    "mul": pairs(lambda a, b: a * b),
+    "div": pairs(lambda a, b: a / b),
+    "add_scalar": [*alone(lambda x: x + 1.5), *alone(lambda x: 1.5 + x)],
+    "sub_scalar": [*alone(lambda x: x - 1.5), *alone(lambda x: 1.5 - x)],
+    "mul_scalar": [*alone(lambda x: x * -0.7), *alone(lambda x: -0.7 * x)],
+    "div_scalar": [*alone(lambda x: x / -0.7), *alone(lambda x: -0.7 / x)],
+    "neg": alone(lambda x: -x),
+    "recip": alone(lambda x: x.recip()),
+    "powf_scalar": [
+        *(case for e in (-2, -1, 1, 2, 3) for case in alone(lambda x, e=e: x**e)),
+        *(case for e in (-0.5, 0.5, 2.5) for case in alone(lambda x, e=e: x**e, positive=True)),
+    ],
+    "exp": alone(lambda x: x.exp()),
+    "log": alone(lambda x: x.log(), positive=True),
+    "log1p": alone(lambda x: x.log1p(), positive=True),
+    "sqrt": alone(lambda x: x.sqrt(), positive=True),
+    "abs": alone(lambda x: x.abs()),
+    "sin": alone(lambda x: x.sin()),
+    "cos": alone(lambda x: x.cos()),
+    "tanh": alone(lambda x: x.tanh()),
+    "relu": alone(lambda x: x.relu()),
+    "sigmoid": alone(lambda x: x.sigmoid()),
+    "gelu": alone(lambda x: x.gelu()),
+    "silu": alone(silu),
+    "matmul": [
+        Case(lambda a, b: a @ b, shapes)
+        for shapes in (
+            ((3, 4), (4, 2)),
+            ((1, 1), (1, 1)),
+            ((3, 0), (0, 2)),
+            ((0, 3), (3, 2)),
+            ((5, 3, 4), (5, 4, 2)),
+            ((5, 3, 4), (1, 4, 2)),
+            ((5, 3, 4), (4, 2)),
+            ((5, 1, 4), (1, 4, 2)),
+            ((2, 5, 1, 4), (2, 1, 4, 3)),
+        )
+    ],
+    "mask_where": [
+        Case(lambda x, y: x.mask_where(every_third(x + y), y), shapes)
+        for shapes in (((3, 4), (3, 4)), ((3, 4), (1, 4)), ((3, 1), (1, 4)), ((0, 3), (1, 3)))
+    ],
+    "mask_fill": alone(lambda x: x.mask_fill(every_third(x), 2.0)),
+    "sum": alone(lambda x: x.sum()),
+    "mean": [Case(lambda x: x.mean(), (shape,)) for shape in REDUCED],
+    "sum_dim": each_dim(sum_dim, SHAPES),
+    "mean_dim": each_dim(mean_dim, REDUCED),
+    "max_dim": each_dim(max_dim, REDUCED),
+    "swap_dims": each_dim(lambda x, dim: x.swap_dims(dim, 0), SHAPES),
+    "transpose": [Case(lambda x: x.transpose(), (shape,)) for shape in ((3, 4), (2, 1, 5), (0, 3))],
+    "permute": [Case(lambda x: x.permute([2, 0, 1]), (shape,)) for shape in ((2, 3, 4), (2, 1, 0))],
+    "reshape": [
+        Case(lambda x: x.reshape([-1, 2]), ((3, 4),)),
+        Case(lambda x: x.reshape([1, 1, 1]), ((1,),)),
+        Case(lambda x: x.reshape([3, 0, 5]), ((0, 3),)),
+    ],
+    "expand": [
+        Case(lambda x: x.expand([2, 3, 4]), (shape,)) for shape in ((3, 4), (1, 4), (3, 1), (1,))
+    ]
+    + [Case(lambda x: x.expand([0, -1]), ((1, 3),)), Case(lambda x: x.expand([-1, 4]), ((3, 4),))],
+    "slice": [
+        Case(lambda x: x[1:3], ((3, 4),)),
+        Case(lambda x: x[:, ::-2], ((3, 4),)),
+        Case(lambda x: x[0:1, 0:1, 1:1], ((2, 1, 5),)),
+        Case(lambda x: OPERATIONS["slice"](x, [[0, 2], [1, 4, 2]]), ((3, 4),)),
+    ],
+    "cat": [
+        Case(lambda *xs: cat(xs, 1), ((3, 4), (3, 1), (3, 2))),
+        Case(lambda *xs: cat(xs, 0), ((0, 4), (2, 4))),
+        Case(lambda x: cat([x, x], -1), ((2, 3),)),
+        Case(lambda x: cat([x], 0), ((2, 3),)),
+    ],
+}
+
+ALL = [(name, i) for name, cases in CASES.items() for i in range(len(cases))]
+IDS = [f"{name}-{i}" for name, i in ALL]
+
+
+def swapped(x: Tensor) -> Tensor:
+    return x.swap_dims(0, -1)
+
+
+def loss_and_gradients(
+    case: Case, arrays: list[Array], strategy: str, over_views: bool
+) -> tuple[Tensor, list[Array]]:
+    dev = unwatched(strategy)
+    leaves = [leaf(dev, array.swapaxes(0, -1) if over_views else array) for array in arrays]
+    out = case.function(*(map(swapped, leaves) if over_views else leaves))
+    weights = np.random.Generator(np.random.PCG64(1)).uniform(0.5, 1.5, out.shape)
+    loss = (out * out * leaf(dev, weights, tracked=False)).sum()
+    gradients = backward(loss)
+    return loss, [gradient(gradients, x) for x in leaves]
+
+
+def test_every_op_has_a_case() -> None:
+    assert set(CASES) == set(OPERATIONS) - WITHOUT_DERIVATIVE
+
+
+@pytest.mark.parametrize(("name", "index"), ALL, ids=IDS)
+def test_gradient_is_the_central_difference(name: str, index: int) -> None:
+    case = CASES[name][index]
+    arrays = case.operands()
+    rng = np.random.Generator(np.random.PCG64(2))
+    direction = [rng.normal(size=array.shape) for array in arrays]
+    h = 1e-6
+    for over_views in (False, True):
+        _, none = loss_and_gradients(case, arrays, "none", over_views)
+        _, balanced = loss_and_gradients(case, arrays, "balanced", over_views)
+        assert same_bits(none, balanced)
+        above, below = (
+            loss_and_gradients(
+                case, [a + s * h * d for a, d in zip(arrays, direction)], "none", over_views
+            )[0].item()
+            for s in (1.0, -1.0)
+        )
+        gradients = [g.swapaxes(0, -1) if over_views else g for g in none]
+        slope = sum(float(np.sum(g * d)) for g, d in zip(gradients, direction))
+        assert slope == pytest.approx((above - below) / (2 * h), rel=1e-6, abs=1e-8)
+
+
+@pytest.mark.parametrize(("name", "index"), ALL, ids=IDS)
+def test_an_overwritten_gradient_gives_the_same_bits_in_the_same_dtype(
+    name: str, index: int
+) -> None:
+    """The sum's gradient is never overwritten; the product's, which is the same, always is."""
+    case = CASES[name][index]
+    for dtype, strategy in product(("float32", "float64"), STRATEGIES):
+        results = []
+        for overwritten in (False, True):
+            dev = unwatched(strategy)
+            leaves = [dev.tensor(array).require_grad() for array in case.operands(dtype)]
+            out = case.function(*leaves)
+            assert out.dtype == dtype
+            gradients = backward((out * 1.0 if overwritten else out).sum())
+            results.append([gradient(gradients, x) for x in leaves])
+        assert same_bits(*results)
+
+
+A = np.array([[0.5, -1.25], [2.0, 0.75]])
+B = np.array([[1.5, 0.25], [-0.5, 3.0]])
+ONES = np.ones((2, 2))
+
+# Program of a and b, gradient of a, gradient of b. Numbers are exact in binary.
+SHARED: dict[str, tuple[Callable[[Tensor, Tensor], Tensor], Array, Array]] = {
+    "used three times": (lambda a, b: a * a + a * b + a, 2 * A + B + 1, A),
+    "add to itself": (lambda a, b: (a + a) * b, 2 * B, 2 * A),
+    "minus itself": (lambda a, b: (a - a) * b, 0 * B, 0 * A),
+    "root is a sum": (lambda a, b: a + b, ONES, ONES),
+    "root is a difference": (lambda a, b: a - b, ONES, -ONES),
+    "both operands get one array, then more": (
+        lambda a, b: (a + b) * 3.0 + (a * a) + (b * b),
+        3 + 2 * A,
+        3 + 2 * B,
+    ),
+    "more comes first": (
+        lambda a, b: (a * a) + (b * b) + (a + b) * 3.0,
+        3 + 2 * A,
+        3 + 2 * B,
+    ),
+    "one array through two sums": (
+        lambda a, b: ((a + b) + (b + a)) * b,
+        2 * B,
+        2 * A + 4 * B,
+    ),
+    "a view of what the other operand holds": (
+        lambda a, b: (a + a.transpose()) * b,
+        B + B.T,
+        A + A.T,
+    ),
+    "a chain of views": (
+        lambda a, b: (a.reshape([4]).reshape([2, 2]).transpose() + b) * b + b.transpose(),
+        B.T,
+        A.T + 2 * B + 1,
+    ),
+    "views, then overwriting ops": (
+        lambda a, b: ((a + b).transpose() * -1.0).neg() + (a + b).neg() * 2.0,
+        -ONES,
+        -ONES,
+    ),
+    "an intermediate that a sum and a product share": (
+        lambda a, b: ((s := a * b) + s.transpose()) * s,
+        (2 * A * B + 2 * (A * B).T) * B,
+        (2 * A * B + 2 * (A * B).T) * A,
+    ),
+    "expand to the same shape": (lambda a, b: (a.expand([2, 2]) + a) * b, 2 * B, 2 * A),
+    "pieces of one gradient": (
+        lambda a, b: cat([a, b, a], 0)[0:6, 0:2] * 2.0 + cat([b, b, b], 0),
+        4 * ONES,
+        5 * ONES,
+    ),
+    "whole, row and column": (
+        lambda a, b: (a + sum_dim(b, 0)) + (sum_dim(a, 1) + b),
+        3 * ONES,
+        3 * ONES,
+    ),
+    "detached copy": (lambda a, b: (a * b) * (a * b).detach(), A * B * B, A * A * B),
+}
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("name", SHARED)
+def test_a_gradient_that_two_hold_is_never_overwritten(name: str, strategy: str) -> None:
+    program, of_a, of_b = SHARED[name]
+    dev = unwatched(strategy)
+    a, b = leaf(dev, A), leaf(dev, B)
+    gradients = backward(program(a, b))
+    np.testing.assert_array_equal(gradient(gradients, a), of_a)
+    np.testing.assert_array_equal(gradient(gradients, b), of_b)
+    np.testing.assert_array_equal(a.numpy(), A)
+    np.testing.assert_array_equal(b.numpy(), B)
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_relu_is_flat_where_the_rest_is_infinitely_steep(strategy: str) -> None:
+    """Burn fills the gradient with zeros there; zero times infinity would be nan."""
+    dev = unwatched(strategy)
+    x = leaf(dev, [-1.0, 4.0])
+    with np.errstate(divide="ignore"):
+        gradients = backward(x.relu().sqrt().sum())
+    np.testing.assert_array_equal(gradient(gradients, x), [0.0, 0.25])
+
+
+def test_the_gradient_of_a_maximum_goes_to_the_first() -> None:
+    x = leaf(device().autodiff(), [[2.0, 5.0, 5.0], [1.0, 0.0, 1.0]])
+    gradients = backward(max_dim(x, 1))
+    np.testing.assert_array_equal(gradient(gradients, x), [[0, 1, 0], [1, 0, 0]])
+
+
+@pytest.mark.parametrize("name", ["abs", "relu"])
+def test_the_derivative_at_a_kink_is_zero(name: str) -> None:
+    x = leaf(device().autodiff(), [0.0])
+    assert gradient(backward(OPERATIONS[name](x)), x).item() == 0.0
+
+
+def test_the_gradient_of_a_division_by_zero_is_infinite() -> None:
+    x = leaf(device().autodiff(), [1.0])
+    with np.errstate(divide="ignore"):
+        assert gradient(backward(x / 0.0), x).item() == np.inf

@@ -1,0 +1,170 @@
+"""The real command in a process of its own: what a call in this process cannot see."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+CKPT = [sys.executable, "-m", "ckptcli"]
+
+
+def run(
+    *arguments: str, cwd: Path | None = None, **variables: str
+) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*CKPT, *arguments],
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        timeout=120,
+        cwd=cwd,
+        env={**os.environ, **variables},
+    )
+
+
+@pytest.mark.parametrize("arguments", [["--version"], ["--help"], ["run", "--help"]])
+def test_help_and_version_load_no_array_library(arguments: list[str]) -> None:
+    program = (
+        "import sys\n"
+        "from ckptcli.cli.main import run_command\n"
+        f"code = run_command({arguments!r})\n"
+        "heavy = {'numpy', 'rich', 'psutil', 'threadpoolctl'} & set(sys.modules)\n"
+        "sys.exit(f'loaded {heavy}' if heavy else code)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_the_installed_command_is_the_module() -> None:
+    script = Path(sys.executable).with_name("ckpt")
+    if not script.exists():
+        pytest.skip("ckpt is not installed beside this Python")
+    done = subprocess.run([script, "--version"], capture_output=True, text=True, check=True)
+    assert done.stdout == run("--version").stdout
+
+
+def test_completion_of_a_strategy_name() -> None:
+    done = run(_CKPT_COMPLETE="bash_complete", COMP_WORDS="ckpt run -s bal", COMP_CWORD="3")
+    script = Path(sys.executable).with_name("ckpt")
+    if script.exists():
+        done = subprocess.run(
+            [script],
+            capture_output=True,
+            text=True,
+            env={
+                **os.environ,
+                "_CKPT_COMPLETE": "bash_complete",
+                "COMP_WORDS": "ckpt run -s bal",
+                "COMP_CWORD": "3",
+            },
+        )
+    assert done.stdout.strip().endswith("balanced")
+
+
+@pytest.mark.parametrize(
+    "arguments", [("log",), ("run", "--n", "16", "--reps", "1"), ("run", "--n", "16", "--json")]
+)
+def test_a_closed_pipe_ends_quietly(arguments: tuple[str, ...]) -> None:
+    process = subprocess.Popen(
+        [*CKPT, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    assert process.stderr is not None
+    process.stdout.close()
+    errors = process.stderr.read()
+    process.stderr.close()
+    assert (process.wait(60), errors) == (0, "")
+
+
+def test_an_interrupted_run_prints_what_it_has_and_says_so(tmp_path: Path) -> None:
+    process = subprocess.Popen(
+        [*CKPT, "run", "--n", "64", "--layers", "2", "--reps", "1000000"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        encoding="utf-8",
+        cwd=tmp_path,
+    )
+    time.sleep(3)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert re.search(r"reps 1\.\.\d+: median forward", out)
+    assert re.search(r"\d+ of 1000000, partial", out)
+    assert "interrupted: the figures are partial" in err
+    assert "Traceback" not in err
+
+
+def test_a_full_disk_is_an_error_of_one_line() -> None:
+    if not Path("/dev/full").exists():
+        pytest.skip("this system has no /dev/full")
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [*CKPT, "log"], stdout=full, stderr=subprocess.PIPE, text=True, timeout=60
+        )
+    assert done.returncode == 1
+    assert done.stderr.startswith("Error: cannot write")
+    assert "Traceback" not in done.stderr
+
+
+def test_an_ascii_stdout_gets_ascii() -> None:
+    done = run("run", "--n", "16", "--layers", "2", "--reps", "1", PYTHONIOENCODING="ascii")
+    assert done.returncode == 0
+    assert done.stdout.isascii()
+
+
+def test_threads_without_threadpoolctl(tmp_path: Path) -> None:
+    (tmp_path / "threadpoolctl.py").write_text("raise ImportError('not here')\n")
+    done = run(
+        "run", "--n", "16", "--reps", "1", "--threads", "1", "--json", PYTHONPATH=str(tmp_path)
+    )
+    assert done.returncode == 0
+    assert '"blas_threads": null' in done.stdout
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "configs").glob("*.toml")), ids=lambda p: p.stem)
+def test_every_ready_configuration_works(path: Path, tmp_path: Path) -> None:
+    done = run("log", "--config", str(path), cwd=tmp_path)
+    assert done.returncode == 0
+    assert "retrieve_node_output" in done.stdout
+    done = run("run", "--n", "16", "--reps", "1", "--config", str(path), cwd=tmp_path)
+    assert (done.returncode, "Traceback" in done.stderr) == (0, False)
+
+
+def test_the_example_configuration_works(tmp_path: Path) -> None:
+    (tmp_path / "burn.toml").write_text((ROOT / "burn.toml.example").read_text())
+    assert run("log", cwd=tmp_path).returncode == 0
+
+
+def readme_commands() -> list[str]:
+    text = (ROOT / "README.md").read_text()
+    blocks = re.findall(r"```console\n(.*?)```", text, flags=re.S)
+    lines = [line for block in blocks for line in block.splitlines()]
+    return [line[2:] for line in lines if line.startswith("$ ckpt ")]
+
+
+@pytest.mark.parametrize("command", readme_commands())
+def test_every_command_of_the_readme_works(command: str, tmp_path: Path) -> None:
+    done = subprocess.run(
+        f"{sys.executable} -m ckptcli {command.removeprefix('ckpt ')}",
+        shell=True,
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        cwd=ROOT,
+        timeout=300,
+    )
+    assert (done.returncode, "Traceback" in done.stderr) == (0, False)
+    assert done.stdout
+
+
+def test_the_readme_shows_commands() -> None:
+    assert len(readme_commands()) >= 4
