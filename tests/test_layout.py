@@ -1,4 +1,4 @@
-"""The size of files and functions, and what an op has to have."""
+"""The size of files and functions."""
 
 from __future__ import annotations
 
@@ -19,9 +19,7 @@ def functions() -> dict[str, int]:
 
 
 def test_no_function_is_over_sixty_lines() -> None:
-    assert {name: lines for name, lines in functions().items() if lines > 60} == {
-        "apply.py:binary": 72
-    }, "the one exception is the op path, which is written out because it is measured"
+    assert {name: lines for name, lines in functions().items() if lines > 60} == {}
 
 
 def test_most_functions_are_small() -> None:

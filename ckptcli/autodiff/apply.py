@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from ckptcli.autodiff.device import Device, common_device
-from ckptcli.autodiff.op import BOTH, FIRST, SECOND, Op
+from ckptcli.autodiff.op import BOTH, Op
 from ckptcli.autodiff.tensor import Tensor, created, wrap
 from ckptcli.errors import DtypeError, EngineError, ShapeError
 from ckptcli.graph import Node
@@ -40,18 +40,14 @@ def unary(op: Op, x: Tensor, params: Any = None) -> Tensor:
     node.order = x_node.order + 1
     node.op = op
     node.params = params
-    node.recompute = False
     if x_node.tracked:
         node.tracked = node.mask = 1
         parents = node.parents = (x_node,)
         node.state = None if op.state is None else op.state(device.namespace, x_value, params)
         held = None if x_node.recompute else x_value
-        if device.recomputes(node):
-            node.recompute = True
-            node.backup = parents
-            node.backup_values = (held,)
-        else:
-            node.backup = ()
+        node.recompute = recompute = device.recomputes(node)
+        node.backup = parents if recompute else ()
+        node.backup_values = (held,) if recompute else ()
         if op.keeps[1]:
             node.saved = parents
             node.saved_values = (held,)
@@ -68,12 +64,11 @@ def unary(op: Op, x: Tensor, params: Any = None) -> Tensor:
     return output
 
 
-def binary(op: Op, lhs: Tensor, rhs: Tensor, params: Any = None) -> Tensor:  # noqa: PLR0915
+def binary(op: Op, lhs: Tensor, rhs: Tensor, params: Any = None) -> Tensor:
     """The output of an op with two operands.
 
     Raises:
-        ShapeError: the operands do not fit each other.
-        DtypeError: the operands have different dtypes.
+        ShapeError, DtypeError: the operands do not fit each other.
         DeviceError: the operands live on different devices or under different strategies.
     """
     device = lhs.device
@@ -95,7 +90,6 @@ def binary(op: Op, lhs: Tensor, rhs: Tensor, params: Any = None) -> Tensor:  # n
     node.order = (order if order > rhs_node.order else rhs_node.order) + 1
     node.op = op
     node.params = params
-    node.recompute = False
     mask = lhs_node.tracked | rhs_node.tracked << 1
     if mask:
         node.tracked = 1
@@ -105,24 +99,20 @@ def binary(op: Op, lhs: Tensor, rhs: Tensor, params: Any = None) -> Tensor:  # n
             node.state = (lhs_value.shape, rhs_value.shape)
         else:
             node.state = None
-        lhs_held = None if lhs_node.recompute else lhs_value
-        rhs_held = None if rhs_node.recompute else rhs_value
-        if device.recomputes(node):
-            node.recompute = True
-            node.backup = parents
-            node.backup_values = (lhs_held, rhs_held)
-        else:
-            node.backup = ()
+        held = (
+            None if lhs_node.recompute else lhs_value,
+            None if rhs_node.recompute else rhs_value,
+        )
+        node.recompute = recompute = device.recomputes(node)
+        node.backup = parents if recompute else ()
+        node.backup_values = held if recompute else ()
         kept = op.keeps[mask]
         if kept is BOTH:
             node.saved = parents
-            node.saved_values = (lhs_held, rhs_held)
-        elif kept is FIRST:
-            node.saved = (lhs_node,)
-            node.saved_values = (lhs_held,)
-        elif kept is SECOND:
-            node.saved = (rhs_node,)
-            node.saved_values = (rhs_held,)
+            node.saved_values = held
+        elif kept:
+            node.saved = (parents[kept[0]],)
+            node.saved_values = (held[kept[0]],)
         else:
             node.saved = ()
     else:
@@ -161,7 +151,6 @@ def many(op: Op, operands: Sequence[Tensor], params: Any = None) -> Tensor:
     node.order = 1 + max(parent.order for parent in nodes)
     node.op = op
     node.params = params
-    node.recompute = False
     node.saved = node.backup = ()
     node.mask = sum(parent.tracked << position for position, parent in enumerate(nodes))
     if node.mask:
@@ -169,6 +158,11 @@ def many(op: Op, operands: Sequence[Tensor], params: Any = None) -> Tensor:
         node.parents = nodes
         node.state = None if op.state is None else op.state(device.namespace, *values, params)
         node.recompute = device.recomputes(node)
+        if node.recompute:
+            node.backup = nodes
+            node.backup_values = tuple(
+                None if operand.node.recompute else operand.value for operand in operands
+            )
     else:
         _untracked(op, node, device)
     output = wrap(value, node, device)
@@ -180,6 +174,7 @@ def many(op: Op, operands: Sequence[Tensor], params: Any = None) -> Tensor:
 def _untracked(op: Op, node: Node, device: Device) -> None:
     """A constant: nothing is saved, and whatever checkpoints it holds it by value."""
     node.tracked = node.mask = 0
+    node.recompute = False
     if not op.step_when_untracked:
         node.op = None
     node.parents = node.saved = node.backup = ()

@@ -35,65 +35,48 @@ def complete_strategy(
 
 def workload_options(layers: int, n: int) -> Callable[[Function], Function]:
     """The options that say what is run; `layers` and `n` are the command's defaults."""
+    positive = click.IntRange(1)
+    options = (
+        _option(
+            "--workload",
+            "workload_text",
+            default="silu",
+            metavar="silu|graph:FILE[#INDEX]",
+            help="Program to run.",
+        ),
+        _option(
+            "-l", "--layers", type=positive, default=layers, help="Layers of the silu network."
+        ),
+        _option("-n", "--n", "n", type=positive, default=n, help="Width: weights are n x n."),
+        click.option("--batch", type=positive, help="Rows of the input.  [default: n]"),
+        _option(
+            "--dtype",
+            type=click.Choice(["float32", "float64"]),
+            default="float32",
+            help="Element type.",
+        ),
+        _option(
+            "--seed", type=click.IntRange(0), default=0, help="Seed of the weights and the input."
+        ),
+        click.option(
+            "--config",
+            "config_path",
+            type=click.Path(path_type=Path),
+            metavar="FILE",
+            help="A burn.toml; without it, the nearest one upward is used.",
+        ),
+    )
 
     def decorate(function: Function) -> Function:
-        for option in reversed(
-            (
-                click.option(
-                    "--workload",
-                    "workload_text",
-                    default="silu",
-                    metavar="silu|graph:FILE[#INDEX]",
-                    show_default=True,
-                    help="Program to run.",
-                ),
-                click.option(
-                    "-l",
-                    "--layers",
-                    type=click.IntRange(1),
-                    default=layers,
-                    show_default=True,
-                    help="Layers of the silu network.",
-                ),
-                click.option(
-                    "-n",
-                    "--n",
-                    "n",
-                    type=click.IntRange(1),
-                    default=n,
-                    show_default=True,
-                    help="Width: weights are n x n.",
-                ),
-                click.option(
-                    "--batch", type=click.IntRange(1), help="Rows of the input.  [default: n]"
-                ),
-                click.option(
-                    "--dtype",
-                    type=click.Choice(["float32", "float64"]),
-                    default="float32",
-                    show_default=True,
-                    help="Element type.",
-                ),
-                click.option(
-                    "--seed",
-                    type=click.IntRange(0),
-                    default=0,
-                    show_default=True,
-                    help="Seed of the weights and the input.",
-                ),
-                click.option(
-                    "--config",
-                    "config_path",
-                    type=click.Path(path_type=Path),
-                    metavar="FILE",
-                    help="A burn.toml; without it, the nearest one upward is used.",
-                ),
-            )
-        ):
+        for option in reversed(options):
             function = option(function)
         return function
 
     return decorate
+
+
+def _option(*names: str, **attributes: Any) -> Callable[[Function], Function]:
+    return click.option(*names, show_default=True, **attributes)
 
 
 def open_from_options(ctx: click.Context) -> tuple[list[Workload], list[str]]:

@@ -70,9 +70,9 @@ def open_graph(argument: str, options: WorkloadOptions) -> list[Workload]:
 def _objects(path: str, text: str) -> Iterator[tuple[int, Any]]:
     """Line number and object of each case: JSON Lines, or one object over many lines."""
     lines = [(number, line) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
-    if len(lines) > 1 and not _is_json(lines[0][1]):
+    if len(lines) > 1 and not any(_is_object(line) for _, line in lines):
         try:
-            yield 1, json.loads(text)
+            yield lines[0][0], json.loads(text)
         except json.JSONDecodeError as error:
             _raise_json(path, error.lineno, text, error)
         return
@@ -83,12 +83,13 @@ def _objects(path: str, text: str) -> Iterator[tuple[int, Any]]:
             _raise_json(path, number, line, error)
 
 
-def _is_json(line: str) -> bool:
+def _is_object(line: str) -> bool:
+    """Whether a line is a case by itself; an op on a line of its own has no `ops`."""
     try:
-        json.loads(line)
+        fields = json.loads(line)
     except json.JSONDecodeError:
-        return line.lstrip().startswith("{") and '"ops"' in line
-    return True
+        return False
+    return isinstance(fields, dict) and "ops" in fields
 
 
 def _raise_json(path: str, line: int, text: str, error: json.JSONDecodeError) -> None:
