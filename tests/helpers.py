@@ -10,7 +10,6 @@ from typing import Any, TypeVar
 import numpy as np
 
 from ckptcli import Device, Gradients, Tensor, device
-from ckptcli.autodiff.backward import backward as _backward
 from ckptcli.checkpoint.strategies.registry import parse_strategy
 from ckptcli.events import BackwardStarted, Event, Recomputed, Recorder, Retrieved, Visited
 from ckptcli.graph import Node
@@ -40,8 +39,8 @@ def leaf(dev: Device, data: Any, tracked: bool = True) -> Tensor:
 
 
 def backward(root: Tensor) -> Gradients:
-    """`root.backward()`, with its type."""
-    return _backward(root)
+    """`root.backward()`, short where a program is one expression."""
+    return root.backward()
 
 
 def gradient(gradients: Gradients, tensor: Tensor) -> Any:

@@ -7,7 +7,6 @@ Sources: Burn 0.22.1, `burn-backend-tests/tests/autodiff/{memory_management,broa
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -165,12 +164,26 @@ def test_gradients_of_broadcast_operands_have_their_shapes(
 
 
 @pytest.mark.parametrize("op", ["mask_where", "mask_fill"])
-def test_a_mask_wider_than_the_operands(dev: Device, op: str) -> None:
+def test_a_mask_larger_than_the_operands_is_refused(dev: Device, op: str) -> None:
     x, source = leaf(dev, [V]), leaf(dev, [V])
     mask = np.eye(2, dtype=bool)
-    with suppress(ShapeError):
-        y = x.mask_fill(mask, 0.0) if op == "mask_fill" else x.mask_where(mask, source)
-        gradient(backward(y.sum()), x)
+    with pytest.raises(ShapeError, match=rf"`{op}` cannot take shape .* \[2, 2\] is larger"):
+        x.mask_fill(mask, 0.0) if op == "mask_fill" else x.mask_where(mask, source)
+
+
+def test_a_pass_releases_the_graph(dev: Device) -> None:
+    root = (leaf(dev, V).exp() * leaf(dev, V)).sum()
+    assert len(nodes_behind(root)) == 5
+    backward(root)
+    assert nodes_behind(root) == [root.node]
+
+
+def test_balanced_holds_the_input_of_an_element_wise_chain() -> None:
+    held = {}
+    for strategy in STRATEGIES:
+        x = leaf(unwatched(strategy), V)
+        held[strategy] = held_ids((x.exp().sin() * x).cos())
+    assert held == {"none": {0, 1, 2, 3}, "balanced": {0}}
 
 
 def test_balanced_can_hold_more_than_none() -> None:

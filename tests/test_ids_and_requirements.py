@@ -6,6 +6,7 @@ Source: Burn 0.22.1, `burn-autodiff/src/{tensor,graph/node}.rs`, `burn-dispatch`
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ import pytest
 from ckptcli import Tensor, cat, device
 from ckptcli.autodiff.functions import silu
 from ckptcli.checkpoint.strategies.registry import parse_strategy
-from ckptcli.errors import DeviceError, NotALeafError
+from ckptcli.errors import DeviceError, DtypeError, NotALeafError, ShapeError
 from ckptcli.graph import Requirement
 from tests.helpers import backward, gradient, leaf, watched
 
@@ -96,7 +97,7 @@ def test_a_composite_takes_ids_in_evaluation_order() -> None:
 def test_an_op_that_fails_takes_no_id() -> None:
     dev, _ = watched("none")
     x = leaf(dev, M)
-    with pytest.raises(Exception, match=r"`add` cannot take shape \[2, 2\] and \[3\]"):
+    with pytest.raises(ShapeError, match=r"`add` cannot take shape \[2, 2\] and \[3\]"):
         x + leaf(dev, [1, 2, 3])
     assert leaf(dev, M).node.id == 2
 
@@ -247,3 +248,24 @@ def test_device_lines() -> None:
 def test_dtype_of_a_new_tensor(data: object, dtype: str | None, expected: str) -> None:
     tensor = device().tensor(data, dtype)
     assert (tensor.dtype, len(tensor.shape)) == (expected, 1)
+
+
+@pytest.mark.parametrize(
+    ("data", "dtype"), [([1.0], "float16"), ([1.0], "int32"), ([1j], None), ([1.0], "no_dtype")]
+)
+def test_a_dtype_that_a_tensor_cannot_have(data: object, dtype: str | None) -> None:
+    with pytest.raises(DtypeError, match="a tensor cannot have dtype"):
+        device().tensor(data, dtype)
+
+
+def test_operands_of_different_dtypes_are_refused() -> None:
+    dev, _ = watched("none")
+    with pytest.raises(DtypeError, match=r"`mul` got operands .*: float64, float32"):
+        leaf(dev, M) * dev.tensor(M, "float32")
+
+
+@pytest.mark.parametrize("index", [0, [0, 1], (slice(1), 0), (slice(1),) * 3])
+def test_an_index_that_is_not_a_slice_is_refused(index: Any) -> None:
+    dev, _ = watched("none")
+    with pytest.raises(ShapeError, match="use a slice for each dim"):
+        leaf(dev, M)[index]

@@ -6,6 +6,7 @@ A closed pipe ends quietly.
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import os
 import sys
@@ -102,7 +103,7 @@ def run_command(arguments: Sequence[str] | None = None) -> int:
         click.echo("Interrupted", err=True)
         return INTERRUPTED
     except ClosedPipe:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _discard_stdout()
         return 0
     except MemoryError as error:
         report_error(
@@ -111,8 +112,15 @@ def run_command(arguments: Sequence[str] | None = None) -> int:
         return 1
     except OSError as error:
         report_error(f"cannot write: {error}", None)
+        _discard_stdout()
         return 1
     return code if isinstance(code, int) else 0
+
+
+def _discard_stdout() -> None:
+    """Let what is still buffered go nowhere, so that the interpreter's last flush succeeds."""
+    with contextlib.suppress(OSError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def report_error(message: str, hint: str | None) -> None:

@@ -126,10 +126,13 @@ def _peak_reading(memory: Memory) -> str:
     traced = memory.traced_peak_backward_bytes
     text = f"peak in backward {units.size(counted)} ({parts})"
     if traced is None:
-        return f"{text}; with kernel temporaries {units.UNKNOWN}"
-    if abs(traced - counted) > BOTH_SHOWN_ABOVE * counted:
-        return f"{text}; with kernel temporaries {units.size(traced)}"
-    return text
+        text += f", with kernel temporaries {units.UNKNOWN}"
+    elif abs(traced - counted) > BOTH_SHOWN_ABOVE * counted:
+        text += f", with kernel temporaries {units.size(traced)}"
+    return (
+        f"{text}; in forward {units.size(memory.ledger_peak_forward_bytes)}; "
+        f"in use after backward {units.size(memory.after_backward_bytes)}"
+    )
 
 
 def _against(record: StrategyRecord, reference: StrategyRecord) -> str:
