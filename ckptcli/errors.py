@@ -4,7 +4,8 @@
     ├── UsageError                   2  the command line or a file it names is wrong
     │   ├── UnknownNameError         2  no such strategy, workload, backend, level
     │   ├── GraphFileError           2  a graph file that cannot be read as a program
-    │   └── ConfigError              2  a burn.toml named by the user that is absent or wrong
+    │   ├── ConfigError              2  a burn.toml named by the user that is absent or wrong
+    │   └── RecordFileError          2  a saved record that cannot be read back
     ├── LogFileError                 1  a log file that cannot be opened or written
     ├── EngineError                  1  a program on the Python face that cannot run
     │   ├── ShapeError               1  operands that do not fit
@@ -67,6 +68,10 @@ class GraphFileError(UsageError):
 
 class ConfigError(UsageError):
     """A configuration file named by the user that is absent, malformed or has a wrong value."""
+
+
+class RecordFileError(UsageError):
+    """A saved record that cannot be read back."""
 
 
 class LogFileError(CkptError):

@@ -33,6 +33,9 @@ class NodeCreated:
     shape: tuple[int, ...]
     dtype: str
     value_bytes: int
+    flops: int
+    moved_bytes: int
+    """Bytes that the forward reads and writes; none for a view."""
     storage: int
     tracked: bool
     memory_bound: bool

@@ -43,3 +43,25 @@ def duration(time_s: float | None) -> str:
 def ratio(value: float | None) -> str:
     """A ratio with two decimals, `1.07x`."""
     return UNKNOWN if value is None or not math.isfinite(value) else f"{value:.2f}x"
+
+
+def change(now_bytes: int, before_bytes: int) -> str:
+    """`80.0 MiB instead of 132.3 MiB (-40 %)`."""
+    if now_bytes == before_bytes:
+        return f"the same {size(now_bytes)}"
+    share = f" ({(now_bytes / before_bytes - 1) * 100:+.0f} %)" if before_bytes else ""
+    return f"{size(now_bytes)} instead of {size(before_bytes)}{share}"
+
+
+def interval(middle_s: float, low_s: float | None, high_s: float | None) -> str:
+    """A time with its interval in the same unit, `136.3ms [135.9 136.8]`.
+
+    Two significant digits of the half-width decide the decimals; no interval is `[n/a]`.
+    """
+    if low_s is None or high_s is None:
+        return f"{duration(middle_s)} [{UNKNOWN}]"
+    unit_s, name = next((u for u in _DURATIONS if middle_s >= u[0]), _DURATIONS[-1])
+    half_width = (high_s - low_s) / 2.0 / unit_s
+    decimals = 2 if half_width <= 0.0 else min(4, max(0, 1 - math.floor(math.log10(half_width))))
+    middle, low, high = (f"{value / unit_s:.{decimals}f}" for value in (middle_s, low_s, high_s))
+    return f"{middle}{name} [{low} {high}]"

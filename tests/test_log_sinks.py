@@ -34,7 +34,7 @@ PASSED = Visited(node_id=6)
 ASKED_LINE = "retrieve_node_output NodeId { value: 7 }: 2 node(s) to compute"
 PASSED_LINE = "execute_retro_forward NodeId { value: 6 }"
 SILENT: list[Event] = [
-    NodeCreated(1, "exp", (0,), (2,), "float32", 8, 1, True, True, True, ()),
+    NodeCreated(1, "exp", (0,), (2,), "float32", 8, 2, 16, 1, True, True, True, ()),
     BackwardStarted(9, 3, {7: 1}, ()),
     StepStarted(9, "exp"),
     Recomputed(6, "exp", 1),

@@ -60,7 +60,7 @@ def unary(op: Op, x: Tensor, params: Any = None) -> Tensor:
     output.node = node
     output.device = device
     if device.sink is not None:
-        device.sink.emit(created(output, (x_node,)))
+        device.sink.emit(created(output, (x_node,), (x_value,)))
     return output
 
 
@@ -122,7 +122,7 @@ def binary(op: Op, lhs: Tensor, rhs: Tensor, params: Any = None) -> Tensor:
     output.node = node
     output.device = device
     if device.sink is not None:
-        device.sink.emit(created(output, (lhs_node, rhs_node)))
+        device.sink.emit(created(output, (lhs_node, rhs_node), (lhs_value, rhs_value)))
     return output
 
 
@@ -167,7 +167,7 @@ def many(op: Op, operands: Sequence[Tensor], params: Any = None) -> Tensor:
         _untracked(op, node, device)
     output = wrap(value, node, device)
     if device.sink is not None:
-        device.sink.emit(created(output, nodes))
+        device.sink.emit(created(output, nodes, values))
     return output
 
 
@@ -198,7 +198,9 @@ def _raise_shape_error(
     if isinstance(error, EngineError):
         raise error
     shapes = " and ".join(str(list(operand.shape)) for operand in operands)
-    arguments = "" if params is None else f" with {params!r}"
+    numbers = params if isinstance(params, tuple) else (params,)
+    is_short = all(isinstance(number, int | float) for number in numbers)
+    arguments = f" with {params!r}" if is_short else ""
     raise ShapeError(
         f"`{op.name}` cannot take shape {shapes}{arguments}: {str(error).strip()}"
     ) from error

@@ -5,7 +5,8 @@ Source: Burn 0.22.1, `burn-autodiff/src/ops/` (each op's bound, explicit checkpo
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, TypeAlias
@@ -31,6 +32,24 @@ KEEPS_DIVISION: Keeps = (NEITHER, SECOND, BOTH, BOTH)
 LEFT_TRACKED = 1
 RIGHT_TRACKED = 2
 BOTH_TRACKED = 3
+
+
+Shape: TypeAlias = tuple[int, ...]
+
+
+def one_flop_an_output(operands: Sequence[Shape], output: Shape) -> int:
+    """The cost of an element-wise op."""
+    return math.prod(output)
+
+
+def one_flop_an_input(operands: Sequence[Shape], output: Shape) -> int:
+    """The cost of a reduction."""
+    return math.prod(operands[0])
+
+
+def no_flop(operands: Sequence[Shape], output: Shape) -> int:
+    """The cost of an op that only moves data or changes the view."""
+    return 0
 
 
 class Flow(Enum):
@@ -64,6 +83,9 @@ class Op:
         broadcasts: whether operands are broadcast against each other; their gradients are then
             reduced to their shapes.
         flow: what the gradients share memory with.
+        flops: `(operand shapes, output shape) -> floating-point operations` of one forward; a
+            function such as exp counts as one.
+        is_view: whether the forward moves no bytes.
         step_when_untracked: whether an untracked output counts as an op output for `backward()`.
     """
 
@@ -76,6 +98,8 @@ class Op:
     state: Callable[..., Any] | None = None
     broadcasts: bool = False
     flow: Flow = Flow.FRESH
+    flops: Callable[[Sequence[Shape], Shape], int] = one_flop_an_output
+    is_view: bool = False
     step_when_untracked: bool = True
     all_tracked: int = field(init=False)
     memory_bound: bool = field(init=False)

@@ -143,23 +143,28 @@ def new_leaf(value: Any, device: Device, tracked: int) -> Tensor:
     """A leaf with a new node id; on a device without autodiff no id is taken."""
     tensor = wrap(value, leaf_node(device.next_id(), tracked), device)
     if device.sink is not None:
-        device.sink.emit(created(tensor, ()))
+        device.sink.emit(created(tensor, (), ()))
     return tensor
 
 
-def created(tensor: Tensor, parents: Sequence[Node]) -> NodeCreated:
-    """The event that says how `tensor` came to be."""
+def created(tensor: Tensor, parents: Sequence[Node], operands: Sequence[Any]) -> NodeCreated:
+    """The event that says how `tensor` came to be, from nodes and values of its operands."""
     node, value = tensor.node, tensor.value
+    op: Any = node.op
+    flops = 0 if op is None else op.flops([operand.shape for operand in operands], value.shape)
+    moves_bytes = op is not None and not op.is_view
     return NodeCreated(
         node_id=node.id,
-        op=None if node.op is None else node.op.name,
+        op=None if op is None else op.name,
         parents=tuple(parent.id for parent in parents),
         shape=tuple(value.shape),
         dtype=str(value.dtype),
         value_bytes=value.nbytes,
+        flops=flops,
+        moved_bytes=sum(array.nbytes for array in (value, *operands)) if moves_bytes else 0,
         storage=tensor.device.namespace.storage_id(value),
         tracked=bool(node.tracked),
-        memory_bound=node.op is not None and node.op.memory_bound,
+        memory_bound=op is not None and op.memory_bound,
         recompute=node.recompute,
         untracked_parents=tuple(parent.id for parent in parents if not parent.tracked),
     )

@@ -24,12 +24,16 @@ class NumpyBackend:
         self.namespace = namespace
 
     def asarray(self, data: Any, dtype: str | None) -> Array:
-        array = np.asarray(data, dtype=dtype)
+        try:
+            array = np.asarray(data, dtype=dtype)
+        except TypeError as error:
+            raise _dtype_error(dtype) from error
         if dtype is None and not (hasattr(data, "dtype") and array.dtype.name in FLOAT_DTYPES):
+            if array.dtype.kind not in "biuf":
+                raise _dtype_error(array.dtype)
             array = array.astype(np.float32)
         if array.dtype.name not in FLOAT_DTYPES:
-            known = " or ".join(FLOAT_DTYPES)
-            raise DtypeError(f"a tensor cannot have dtype `{array.dtype}`", f"use {known}")
+            raise _dtype_error(array.dtype)
         return array.reshape(1) if array.ndim == 0 else array
 
     def to_numpy(self, array: Any) -> Any:
@@ -39,3 +43,7 @@ class NumpyBackend:
 
     def quiet(self) -> AbstractContextManager[object]:
         return np.errstate(all="ignore")
+
+
+def _dtype_error(dtype: object) -> DtypeError:
+    return DtypeError(f"a tensor cannot have dtype `{dtype}`", f"use {' or '.join(FLOAT_DTYPES)}")

@@ -51,9 +51,26 @@ INTERRUPTED = 130
 @click.option(
     "--reps",
     type=click.IntRange(1),
-    default=10,
+    metavar="R",
+    help="Timed rounds; each runs every strategy once.  [default: until the intervals are narrow]",
+)
+@click.option(
+    "--max-time",
+    "max_time_s",
+    type=click.FloatRange(min=0, min_open=True),
+    default=10.0,
     show_default=True,
-    help="Timed rounds; each runs every strategy once.",
+    metavar="SECONDS",
+    help="Without --reps: begin no round after this, but make at least 9.",
+)
+@click.option(
+    "--threshold",
+    "threshold_percent",
+    type=click.FloatRange(0, 50),
+    default=2.0,
+    show_default=True,
+    metavar="PERCENT",
+    help="Times within this of the reference's are `same`.",
 )
 @click.option(
     "--warmup",
@@ -100,23 +117,16 @@ def command(
     workload, warnings = _one_workload(ctx)
     record = _profile(ctx, workload, strategies, reference, settings, warnings)
     if as_json:
-        from ckptcli.report.run_json import run_json
+        from ckptcli.measure.record_json import record_json
 
-        click.echo(run_json(record), nl=False)
+        click.echo(record_json(record), nl=False)
     else:
-        from ckptcli.report.console import render_run
+        from ckptcli.report.console import Screen, render_run
 
-        click.echo(
-            render_run(
-                record,
-                width=screen_width(sys.stdout),
-                color=use_color(color, sys.stdout),
-                verbose=verbose,
-                unicode=has_glyphs(sys.stdout),
-            ),
-            nl=False,
-            color=True,
+        screen = Screen(
+            screen_width(sys.stdout), use_color(color, sys.stdout), has_glyphs(sys.stdout)
         )
+        click.echo(render_run(record, screen, verbose=verbose), nl=False, color=True)
     warn(record.warnings, quiet)
     return INTERRUPTED if record.partial else 0
 
@@ -154,6 +164,7 @@ def _profile(
     """The record of the run, with the warnings of the command line in it."""
     from ckptcli.backends.allocator import reuse_freed_memory
     from ckptcli.measure.machine import blas_threads
+    from ckptcli.measure.rounds import Plan
     from ckptcli.profiling.profile import check_fits, profile
 
     params = ctx.params
@@ -169,9 +180,9 @@ def _profile(
                 workload,
                 strategies,
                 reference=reference,
-                reps=params["reps"],
-                warmup=params["warmup"],
-                seed=params["seed"],
+                plan=Plan(params["reps"], params["warmup"], params["max_time_s"], params["seed"]),
+                threshold=params["threshold_percent"] / 100.0,
+                config=_config(params),
                 progress=progress_line(quiet),
             )
         finally:
@@ -193,3 +204,12 @@ def _log_passes(
     if as_json and sinks and settings.stdout:
         return ["log lines for stdout went to stderr: stdout is the JSON object"]
     return []
+
+
+def _config(params: dict[str, Any]) -> dict[str, object]:
+    """The settings to keep in the record: plain values alone."""
+    return {
+        name: list(value) if isinstance(value, tuple) else value
+        for name, value in sorted(params.items())
+        if isinstance(value, str | int | float | tuple | None) and name != "config_path"
+    }

@@ -68,6 +68,16 @@ def available_bytes() -> int | None:
     return _smaller(_psutil_memory("available"), left)
 
 
+def swapped_bytes() -> int | None:
+    """Bytes swapped in and out since the machine started."""
+    try:
+        import psutil
+    except ImportError:
+        return None
+    swap = psutil.swap_memory()
+    return int(swap.sin + swap.sout)
+
+
 @contextmanager
 def blas_threads(count: int | None) -> Iterator[str | None]:
     """Use `count` BLAS threads inside; None leaves them alone. Yields a warning or None."""

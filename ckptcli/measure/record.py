@@ -1,18 +1,20 @@
 """The result of a run, as frozen data: what `--json` prints and what every report reads.
 
 Sizes are bytes, times are seconds. Totals include parameters and input. None is "not known", never
-0. No field holds an array value.
+0. No field holds an array value. Lists that grow with the program are cut to what a page can show.
 """
 
 from __future__ import annotations
 
-import statistics
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ckptcli.measure.machine import Machine
 from ckptcli.measure.rounds import Sample
+from ckptcli.measure.statistics import Estimate, Ratio
 
 SCHEMA = "ckpt.run/1"
+PHASES = ("forward", "backward", "total")
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +23,7 @@ class LiveTensor:
 
     node: int | None
     op: str | None
-    shape: tuple[int, ...]
+    shape: Sequence[int]
     bytes: int
     why: str
 
@@ -30,7 +32,7 @@ class LiveTensor:
 class PeakLive:
     """What was live at the peak of the backward pass: the largest, and the totals of all."""
 
-    largest: tuple[LiveTensor, ...]
+    largest: Sequence[LiveTensor]
     total_bytes: int
     total_tensors: int
     bytes_by_why: dict[str, int]
@@ -66,6 +68,11 @@ class Memory:
         """The peak of the whole pass."""
         return max(self.peak_forward_bytes, self.peak_backward_bytes)
 
+    @property
+    def ledger_peak_bytes(self) -> int:
+        """The exact peak of the whole pass, without kernel temporaries."""
+        return max(self.ledger_peak_forward_bytes, self.ledger_peak_backward_bytes)
+
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
@@ -82,26 +89,139 @@ class Outcome:
 
 
 @dataclass(frozen=True, slots=True)
+class Cost:
+    """Floating-point operations and bytes moved: of the forward pass, and of what is recomputed.
+
+    What an op's backward evaluates inside itself is in neither.
+    """
+
+    forward_flops: int
+    forward_moved_bytes: int
+    recomputed_flops: int
+    recomputed_moved_bytes: int
+
+    @property
+    def flops_share(self) -> float:
+        """Recomputed operations as a share of the forward's."""
+        return self.recomputed_flops / self.forward_flops if self.forward_flops else 0.0
+
+    @property
+    def moved_bytes_share(self) -> float:
+        """Recomputed traffic as a share of the forward's."""
+        return (
+            self.recomputed_moved_bytes / self.forward_moved_bytes
+            if self.forward_moved_bytes
+            else 0.0
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class TimelinePoint:
+    """One op of the memory pass, in order: the most that was live during it, and after it.
+
+    Times are seconds from the start of the pass, which is slower than a timed one.
+    """
+
+    phase: str
+    node: int | None
+    op: str | None
+    high_bytes: int
+    end_bytes: int
+    start_s: float
+    end_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Life:
+    """A storage from the timeline point at which it appears to the one at which it is freed."""
+
+    node: int | None
+    op: str | None
+    why: str
+    shape: Sequence[int]
+    bytes: int
+    born: int
+    died: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class NodeFate:
+    """What became of one node: parameter, input, saved, recomputed, dropped or output."""
+
+    node: int
+    op: str | None
+    parents: Sequence[int]
+    shape: Sequence[int]
+    bytes: int
+    fate: str
+    uses: int
+    held_for_constants: Sequence[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Retrieval:
+    """One line of Burn's log, and the nodes visited under it."""
+
+    node: int
+    needed_by: int
+    visited: Sequence[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """The memory pass as it went. `cut` says that a list was too long to keep whole."""
+
+    timeline: Sequence[TimelinePoint]
+    lives: Sequence[Life]
+    nodes: Sequence[NodeFate]
+    retrievals: Sequence[Retrieval]
+    cut: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """One word on a strategy against the reference, and the reason."""
+
+    word: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class StrategyRecord:
-    """One strategy of a run. `samples` are the counted ones, `warmup` those before them."""
+    """One strategy of a run. `samples` are the counted ones, `warmup` those before them.
+
+    `times`, `ratios` (to the reference; None for it) and `judgement` are derived from the rest by
+    `ckptcli.measure.analysis`.
+    """
 
     strategy: str
     device: str
     reference: bool
     memory: Memory
     outcome: Outcome
-    warmup: tuple[Sample, ...] = ()
-    samples: tuple[Sample, ...] = ()
+    cost: Cost
+    trace: Trace
+    warmup: Sequence[Sample] = ()
+    samples: Sequence[Sample] = ()
+    times: dict[str, Estimate] | None = None
+    ratios: dict[str, Ratio] | None = None
+    judgement: Judgement | None = None
+
+    def seconds(self, phase: str) -> list[float]:
+        """The counted samples of a phase."""
+        return [float(getattr(sample, f"{phase}_s")) for sample in self.samples]
 
     def median_s(self, phase: str) -> float | None:
-        """The median of `forward_s`, `backward_s` or `total_s`; None without a sample."""
-        values = [getattr(sample, phase) for sample in self.samples]
-        return statistics.median(values) if values else None
+        """The median of a phase; None without a sample."""
+        return None if self.times is None else self.times[phase].median
 
 
 @dataclass(frozen=True, slots=True)
 class RunRecord:
-    """A whole run."""
+    """A whole run.
+
+    `stopped` is why no further round was made; `config` the effective settings of the command.
+    """
 
     workload: dict[str, object]
     title: str
@@ -109,14 +229,22 @@ class RunRecord:
     machine: Machine
     version: str
     seed: int
-    reps: int
-    warnings: tuple[str, ...]
+    processes: int
+    threshold: float
+    stopped: str
     partial: bool
-    strategies: tuple[StrategyRecord, ...]
+    config: dict[str, object]
+    warnings: Sequence[str]
+    strategies: Sequence[StrategyRecord]
 
     @property
     def reference(self) -> StrategyRecord | None:
-        """What the others are compared with: the one marked, else the first `none`."""
+        """What the others are compared with: the one marked, else the first `none`, else none."""
         marked = [record for record in self.strategies if record.reference]
         named = [record for record in self.strategies if record.strategy == "none"]
         return next(iter([*marked, *named]), None)
+
+    @property
+    def rounds(self) -> int:
+        """How many rounds are complete and counted."""
+        return min((len(record.samples) for record in self.strategies), default=0)

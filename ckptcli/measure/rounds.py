@@ -1,8 +1,9 @@
 """Timing: every strategy once a round, the order reversed every other round.
 
 Machines drift; strategies timed one after the other differ by the drift. Interleaved, they share
-it (`docs/architecture.md`). A sample is one forward and one backward pass, timed apart, with the
-garbage collector off; it is collected between rounds.
+it (`docs/statistics.md`). A sample is one forward and one backward pass, timed apart, with the
+garbage collector off; it is collected between rounds. A pass that is shorter than a clock can be
+trusted with is repeated inside the sample.
 
 Invariant: only complete rounds count; an interrupted round leaves no sample.
 """
@@ -10,14 +11,24 @@ Invariant: only complete rounds count; an interrupted round leaves no sample.
 from __future__ import annotations
 
 import gc
+import math
+import random
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
+
+from ckptcli.measure.statistics import median_interval, paired_ratio
 
 Clock = Callable[[], float]
 """Seconds from an arbitrary start."""
+
+SHORTEST_SAMPLE_S = 0.010
+LOOKS = (9, 17, 25, 49)
+"""Round counts after which a run may stop; their interval's level lies just above 95 %."""
+
+WIDEST_HALF_WIDTH = 0.01
 
 
 class Subject(Protocol):
@@ -33,15 +44,44 @@ class Subject(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One pass: seconds for each phase, and the checked figure."""
+    """One pass (the mean of `repeats`): seconds for each phase, and the checked figure.
+
+    `collected` is whether the garbage collector ran inside all the same; `process` tells the
+    samples of several processes apart.
+    """
 
     forward_s: float
     backward_s: float
-    check: float | None
+    check: float | None = None
+    repeats: int = 1
+    collected: bool = False
+    process: int = 0
 
     @property
     def total_s(self) -> float:
         return self.forward_s + self.backward_s
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How long to measure.
+
+    Attributes:
+        reps: this many counted rounds; None looks after 9, 17, 25 and 49.
+        warmup: rounds before them, never counted.
+        max_time_s: without `reps`, no new round begins after this many seconds and 9 rounds.
+        seed: decides the order of the first round.
+    """
+
+    reps: int | None = None
+    warmup: int = 1
+    max_time_s: float = 10.0
+    seed: int = 0
+
+    @property
+    def most(self) -> int:
+        """The largest number of counted rounds."""
+        return LOOKS[-1] if self.reps is None else self.reps
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,51 +90,125 @@ class Rounds:
 
     samples: dict[str, list[Sample]]
     warmup: int
-    interrupted: bool
+    stopped: str
+    interrupted: bool = False
 
     def counted(self, name: str) -> list[Sample]:
         """The samples after warm-up."""
         return self.samples[name][self.warmup :]
 
 
+class Interrupted(Exception):
+    """Raised by a signal handler to end the measurement and keep what is complete."""
+
+
 def run_rounds(
     subjects: Mapping[str, Subject],
+    plan: Plan,
     *,
-    reps: int,
-    warmup: int = 1,
+    reference: str | None = None,
     clock: Clock = time.perf_counter,
     between: Callable[[int, int], None] | None = None,
+    finished: Callable[[Rounds], None] | None = None,
 ) -> Rounds:
-    """Time each subject `warmup + reps` times, in rounds.
+    """Time each subject in rounds, as `plan` says.
 
-    `between(done, total)` is called before each round, outside every sample. Ctrl-C ends the
-    measurement with the rounds that are complete.
+    Ratios are taken against `reference`, by default the first subject. `between(done, most)` is
+    called before each round and `finished` with all complete rounds after each, both outside every
+    sample. Ctrl-C ends the measurement with the rounds that are complete.
     """
     samples: dict[str, list[Sample]] = {name: [] for name in subjects}
-    names = list(subjects)
-    total = warmup + reps
+    order = list(subjects)
+    random.Random(plan.seed).shuffle(order)
+    base = next(iter(subjects)) if reference is None else reference
+    start_s = clock()
+    stopped = None
     try:
         with _collector_off():
-            for done in range(total):
+            repeats = 1 if plan.warmup else _repeats_for(_once(subjects, order, clock, 1))
+            while stopped is None:
+                done = len(samples[base]) - plan.warmup
                 if between is not None:
-                    between(done, total)
+                    between(done, plan.most)
                 gc.collect()
-                order = names if done % 2 == 0 else names[::-1]
-                finished = {name: _sample(subjects[name], clock) for name in order}
-                for name, sample in finished.items():
+                taken = _once(subjects, order if done % 2 == 0 else order[::-1], clock, repeats)
+                for name, sample in taken.items():
                     samples[name].append(sample)
-    except KeyboardInterrupt:
-        return Rounds(samples, warmup, interrupted=True)
-    return Rounds(samples, warmup, interrupted=False)
+                if done == -1:
+                    repeats = _repeats_for(taken)
+                rounds = Rounds(samples, plan.warmup, "")
+                if finished is not None:
+                    finished(rounds)
+                stopped = _reason_to_stop(rounds, plan, base, clock() - start_s)
+    except (KeyboardInterrupt, Interrupted):
+        return Rounds(samples, plan.warmup, "interrupted", interrupted=True)
+    return replace(rounds, stopped=stopped)
 
 
-def _sample(subject: Subject, clock: Clock) -> Sample:
-    start_s = clock()
-    state = subject.forward()
-    middle_s = clock()
-    result = subject.backward(state)
-    end_s = clock()
-    return Sample(middle_s - start_s, end_s - middle_s, subject.check(result))
+def _reason_to_stop(rounds: Rounds, plan: Plan, base: str, elapsed_s: float) -> str | None:
+    """Why no further round is needed; None if one is."""
+    done = len(rounds.counted(base))
+    if plan.reps is not None:
+        return f"{done} rounds, as asked" if done >= plan.reps else None
+    if done in LOOKS and _narrow_enough(rounds, base):
+        return f"every interval within 1 % after {done} rounds"
+    if done >= LOOKS[-1]:
+        return f"{done} rounds, the most"
+    if done >= LOOKS[0] and elapsed_s >= plan.max_time_s:
+        return f"--max-time {plan.max_time_s:g} s after {done} rounds"
+    return None
+
+
+def _narrow_enough(rounds: Rounds, base: str) -> bool:
+    """Whether the 95 % half-width is at most 1 %: of every ratio, or of the only median."""
+    totals = {name: [s.total_s for s in rounds.counted(name)] for name in rounds.samples}
+    others = [name for name in totals if name != base]
+    if not others:
+        low, high = median_interval(totals[base]) or (0.0, math.inf)
+        return (high - low) / (high + low) <= WIDEST_HALF_WIDTH
+    ratios = [paired_ratio(totals[name], totals[base]) for name in others]
+    return all(ratio.half_width <= WIDEST_HALF_WIDTH for ratio in ratios)
+
+
+def _once(
+    subjects: Mapping[str, Subject], order: Sequence[str], clock: Clock, repeats: int
+) -> dict[str, Sample]:
+    """One round: a sample of each subject, taken in this order."""
+    return {name: _sample(subjects[name], clock, repeats) for name in order}
+
+
+def _repeats_for(taken: Mapping[str, Sample]) -> int:
+    """How often to repeat a pass inside a sample: the same for all, by the shortest."""
+    shortest_s = min(sample.total_s for sample in taken.values())
+    return max(1, math.ceil(SHORTEST_SAMPLE_S / max(shortest_s, 1e-9)))
+
+
+def _sample(subject: Subject, clock: Clock, repeats: int) -> Sample:
+    forward_s = backward_s = 0.0
+    collections = _collections()
+    result = None
+    for _ in range(repeats):
+        result = None  # the last pass's gradients are freed before the next one starts
+        start_s = clock()
+        state = subject.forward()
+        middle_s = clock()
+        result = subject.backward(state)
+        end_s = clock()
+        forward_s += middle_s - start_s
+        backward_s += end_s - middle_s
+        del state
+    return Sample(
+        forward_s / repeats,
+        backward_s / repeats,
+        subject.check(result),
+        repeats,
+        collected=_collections() != collections,
+    )
+
+
+def _collections() -> int:
+    counts: Sequence[dict[str, int]] = gc.get_stats()
+    return sum(generation["collections"] for generation in counts)
 
 
 @contextmanager

@@ -6,17 +6,10 @@ therefore kept with the tick from which it holds.
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass, replace
 
 from ckptcli.backends.ledger import Ledger, Storage
-from ckptcli.events import (
-    Event,
-    GradientRegistered,
-    NodeCreated,
-    Recomputed,
-    StepStarted,
-)
+from ckptcli.events import Event, GradientRegistered, NodeCreated, Recomputed
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,10 +25,9 @@ UNLABELLED = Label(None, None, "temporary")
 
 
 class Labeller:
-    """A sink that labels storages and counts recomputed nodes by op."""
+    """A sink that labels storages."""
 
     def __init__(self, ledger: Ledger) -> None:
-        self.recomputed_by_op: Counter[str] = Counter()
         self._ledger = ledger
         self._labels: dict[int, list[tuple[int, Label]]] = {}
         self._ops: dict[int, str | None] = {}
@@ -48,10 +40,7 @@ class Labeller:
                 self._leaves[event.storage] = event.node_id
             else:
                 self._label(event.storage, Label(event.node_id, event.op, "value"), once=True)
-        elif isinstance(event, StepStarted):
-            self._ops[event.node_id] = event.op
         elif isinstance(event, Recomputed):
-            self.recomputed_by_op[event.op] += 1
             self._label(event.storage, Label(event.node_id, event.op, "recomputed"), once=True)
         elif isinstance(event, GradientRegistered):
             op = self._ops.get(event.node_id)

@@ -12,6 +12,7 @@ import tracemalloc
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -19,16 +20,28 @@ from ckptcli.autodiff.device import Device
 from ckptcli.autodiff.gradients import Gradients
 from ckptcli.backends.ledger import Ledger, Peak, Storage, TrackedBackend
 from ckptcli.checkpoint.strategies.base import Strategy
-from ckptcli.measure.record import LiveTensor, Memory, Outcome, PeakLive
+from ckptcli.events import Fanout
+from ckptcli.measure.record import Cost, LiveTensor, Memory, Outcome, PeakLive, Trace
 from ckptcli.profiling.labels import Label, Labeller
+from ckptcli.profiling.trace import PassRecorder
 from ckptcli.workloads.base import ForwardResult, Workload
 
 LARGEST_SHOWN = 100
 
 
+@dataclass(frozen=True, slots=True)
+class MemoryPass:
+    """What one memory pass found out."""
+
+    memory: Memory
+    outcome: Outcome
+    cost: Cost
+    trace: Trace
+
+
 def memory_pass(
     workload: Workload, device: Device, strategy: Strategy, traced: bool = True
-) -> tuple[Memory, Outcome]:
+) -> MemoryPass:
     """Run the workload once under the ledger.
 
     `device` has no autodiff; the pass numbers its nodes from 0. `traced` is whether kernel
@@ -37,31 +50,30 @@ def memory_pass(
     with _collector_off(), _traced() if traced else nullcontext():
         ledger = Ledger()
         labeller = Labeller(ledger)
+        recorder = PassRecorder(ledger)
         backend = TrackedBackend(device.backend, ledger)
-        watched = device.autodiff().gradient_checkpointing(strategy).watched_by(labeller, backend)
+        sink = Fanout(labeller, recorder)
+        watched = device.autodiff().gradient_checkpointing(strategy).watched_by(sink, backend)
         network = workload.load(watched)
-        params_input_bytes = ledger.bytes_in_use
         labeller.label_live("input")
         base = set(ledger.live_by_id())
+        params_input_bytes = ledger.bytes_in_use
 
         ledger.start_phase()
         result = network.forward()
         ledger.settle()
-        forward_peak = ledger.peak
-        after_forward_bytes = ledger.bytes_in_use
+        forward_peak, after_forward_bytes = ledger.peak, ledger.bytes_in_use
+        storage_id = watched.namespace.storage_id
         for tensor in result.parameters.values():
-            labeller.relabel(watched.namespace.storage_id(tensor.value), "parameter")
-        root_key = watched.namespace.storage_id(result.root.value)
-        saved = [
-            storage
-            for key, storage in ledger.live_by_id().items()
-            if key not in base and key != root_key
-        ]
+            labeller.relabel(storage_id(tensor.value), "parameter")
+        not_saved = base | {storage_id(result.root.value)}
+        saved = [s for key, s in ledger.live_by_id().items() if key not in not_saved]
         loss = float(np.sum(result.root.numpy()))
 
         ledger.start_phase()
         gradients = result.root.backward()
         ledger.settle()
+        recorder.end_step()
         memory = Memory(
             params_input_bytes=params_input_bytes,
             after_forward_bytes=after_forward_bytes,
@@ -74,7 +86,13 @@ def memory_pass(
             peak_live=_peak_live(ledger, ledger.peak, labeller, saved),
             after_backward_bytes=ledger.bytes_in_use,
         )
-        return memory, _outcome(loss, gradients, result, labeller.recomputed_by_op)
+        parameters = {tensor.node.id for tensor in result.parameters.values()}
+        return MemoryPass(
+            memory,
+            _outcome(loss, gradients, result, recorder.recomputed_by_op),
+            recorder.cost(),
+            recorder.trace(labeller, parameters, result.root.node.id),
+        )
 
 
 def tracemalloc_is_exact() -> bool:

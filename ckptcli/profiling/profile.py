@@ -5,87 +5,163 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 
 from ckptcli.autodiff.device import Device, device as open_device
 from ckptcli.checkpoint.strategies.base import Strategy
-from ckptcli.errors import OutOfMemoryError, UntrackedBackwardWarning
-from ckptcli.measure.machine import available_bytes, read_machine
-from ckptcli.measure.record import Memory, Outcome, RunRecord, StrategyRecord
-from ckptcli.measure.rounds import Rounds, run_rounds
-from ckptcli.profiling.memory_pass import memory_pass, tracemalloc_is_exact
+from ckptcli.checkpoint.strategies.registry import parse_strategy
+from ckptcli.errors import OutOfMemoryError, UntrackedBackwardWarning, UsageError
+from ckptcli.measure.analysis import analysed
+from ckptcli.measure.machine import Machine, available_bytes, read_machine
+from ckptcli.measure.record import RunRecord, StrategyRecord
+from ckptcli.measure.rounds import Plan, Rounds, run_rounds
+from ckptcli.measure.stability import read_load, stability_warnings
+from ckptcli.profiling.memory_pass import MemoryPass, memory_pass, tracemalloc_is_exact
 from ckptcli.profiling.timed_pass import TimedPass
 from ckptcli.units import size
 from ckptcli.version import VERSION
 from ckptcli.workloads.base import Workload
+from ckptcli.workloads.registry import WorkloadOptions, open_workloads
 
 Progress = Callable[[str, int, int], None]
 """Told a phase, and how many of how many steps are done; never during a timed sample."""
 
 
+@dataclass(slots=True)
+class _Profile:
+    """What the record is made of, but for the rounds."""
+
+    workload: Workload
+    strategies: Sequence[Strategy]
+    device: Device
+    reference: str | None
+    plan: Plan
+    threshold: float
+    config: dict[str, object]
+    machine: Machine
+    passes: list[MemoryPass] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    def record(self, rounds: Rounds, partial: bool) -> RunRecord:
+        return analysed(
+            RunRecord(
+                workload=self.workload.settings,
+                title=self.workload.title,
+                backend=self.device.backend.label,
+                machine=self.machine,
+                version=VERSION,
+                seed=self.plan.seed,
+                processes=1,
+                threshold=self.threshold,
+                stopped=rounds.stopped,
+                partial=partial,
+                config=self.config,
+                warnings=(*self.notes, *_loss_warnings(self.strategies, self.passes)),
+                strategies=tuple(
+                    self._strategy(strategy, measured, rounds)
+                    for strategy, measured in zip(self.strategies, self.passes)
+                ),
+            )
+        )
+
+    def _strategy(self, strategy: Strategy, measured: MemoryPass, rounds: Rounds) -> StrategyRecord:
+        return StrategyRecord(
+            strategy=strategy.name,
+            device=repr(self.device.autodiff().gradient_checkpointing(strategy)),
+            reference=strategy.name == self.reference,
+            memory=measured.memory,
+            outcome=measured.outcome,
+            cost=measured.cost,
+            trace=measured.trace,
+            warmup=tuple(rounds.samples[strategy.name][: rounds.warmup]),
+            samples=tuple(rounds.counted(strategy.name)),
+        )
+
+    def run_memory_passes(self, tell: Progress) -> None:
+        """One pass a strategy; what the engine warns of is noted once."""
+        traced = tracemalloc_is_exact()
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", UntrackedBackwardWarning)
+            for done, strategy in enumerate(self.strategies):
+                tell("memory", done, len(self.strategies))
+                self.passes.append(memory_pass(self.workload, self.device, strategy, traced))
+        self.notes += dict.fromkeys(str(warning.message) for warning in caught)
+        if not traced:
+            self.notes.append("this NumPy misreports to tracemalloc: peaks lack its temporaries")
+
+    def run_rounds(self, tell: Progress, finished: Callable[[RunRecord], None] | None) -> Rounds:
+        """The timed rounds, by the plan."""
+        names = [strategy.name for strategy in self.strategies]
+        first = self.reference or ("none" if "none" in names else names[0])
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UntrackedBackwardWarning)
+            return run_rounds(
+                {s.name: TimedPass(self.workload, self.device, s) for s in self.strategies},
+                self.plan,
+                reference=first,
+                between=lambda done, most: tell("timing", done, most),
+                finished=None if finished is None else lambda r: finished(self.record(r, True)),
+            )
+
+
 def profile(
-    workload: Workload,
-    strategies: Sequence[Strategy],
+    workload: Workload | str,
+    strategies: Sequence[Strategy | str] = ("none", "balanced"),
     *,
     reference: str | None = None,
     backend: str = "numpy",
-    reps: int = 10,
-    warmup: int = 1,
-    seed: int = 0,
+    plan: Plan | None = None,
+    threshold: float = 0.02,
+    config: dict[str, object] | None = None,
     progress: Progress | None = None,
+    finished: Callable[[RunRecord], None] | None = None,
 ) -> RunRecord:
     """Profile `workload` under each strategy.
 
-    `reference` names the strategy that was added only to compare with. Ctrl-C during the timed
-    rounds gives a record with the rounds that are complete, marked partial.
+    Args:
+        workload: what to run, or its name as on the command line.
+        strategies: at least one, or their names; the order is that of the record.
+        reference: the name of the strategy that was added only to compare with.
+        backend: the array library.
+        plan: how many rounds to time; by default until the intervals are narrow.
+        threshold: a time ratio within this of 1 is `same`.
+        config: settings to keep in the record.
+        progress: told how far the profile is, never during a timed sample.
+        finished: gets the record so far after each complete round, marked partial.
+
+    Ctrl-C during the timed rounds gives a record with the rounds that are complete, marked partial.
+
+    Raises:
+        UnknownNameError: a name that no registry has.
+        UsageError: no strategy, or a graph file with several cases.
     """
-    device = open_device(backend)
-    tell = progress or _silent
-    traced = tracemalloc_is_exact()
-    with device.backend.quiet(), warnings.catch_warnings():
-        passes, notes = _memory_passes(workload, device, strategies, traced, tell)
-        warnings.simplefilter("ignore", UntrackedBackwardWarning)
-        rounds = run_rounds(
-            {strategy.name: TimedPass(workload, device, strategy) for strategy in strategies},
-            reps=reps,
-            warmup=warmup,
-            between=lambda done, total: tell("timing", done, total),
-        )
-    if not traced:
-        notes.append("this NumPy misreports to tracemalloc: peaks are without kernel temporaries")
-    return RunRecord(
-        workload=workload.settings,
-        title=workload.title,
-        backend=device.backend.label,
+    chosen = [parse_strategy(s) if isinstance(s, str) else s for s in strategies]
+    if not chosen:
+        raise UsageError("no strategy to profile", "name at least one")
+    job = _Profile(
+        workload=_one_workload(workload) if isinstance(workload, str) else workload,
+        strategies=chosen,
+        device=open_device(backend),
+        reference=reference,
+        plan=plan or Plan(),
+        threshold=threshold,
+        config=config or {},
         machine=read_machine(),
-        version=VERSION,
-        seed=seed,
-        reps=reps,
-        warnings=(*notes, *_warnings(strategies, passes, rounds)),
-        partial=rounds.interrupted,
-        strategies=tuple(
-            _strategy_record(strategy, device, reference, measured, rounds)
-            for strategy, measured in zip(strategies, passes)
-        ),
     )
+    tell = progress or _silent
+    before = read_load()
+    with job.device.backend.quiet():
+        job.run_memory_passes(tell)
+        rounds = job.run_rounds(tell, finished)
+    record = job.record(rounds, rounds.interrupted)
+    return replace(record, warnings=(*record.warnings, *stability_warnings(record, before)))
 
 
-def _strategy_record(
-    strategy: Strategy,
-    device: Device,
-    reference: str | None,
-    measured: tuple[Memory, Outcome],
-    rounds: Rounds,
-) -> StrategyRecord:
-    memory, outcome = measured
-    return StrategyRecord(
-        strategy=strategy.name,
-        device=repr(device.autodiff().gradient_checkpointing(strategy)),
-        reference=strategy.name == reference,
-        memory=memory,
-        outcome=outcome,
-        warmup=tuple(rounds.samples[strategy.name][: rounds.warmup]),
-        samples=tuple(rounds.counted(strategy.name)),
-    )
+def _one_workload(text: str) -> Workload:
+    workloads = open_workloads(text, WorkloadOptions())
+    if len(workloads) > 1:
+        raise UsageError(f"`{text}` holds {len(workloads)} cases", f"name one, `{text}#0`")
+    return workloads[0]
 
 
 def check_fits(workload: Workload, strategies: Sequence[Strategy]) -> None:
@@ -108,37 +184,10 @@ def _silent(phase: str, done: int, total: int) -> None:
     del phase, done, total
 
 
-def _memory_passes(
-    workload: Workload,
-    device: Device,
-    strategies: Sequence[Strategy],
-    traced: bool,
-    tell: Progress,
-) -> tuple[list[tuple[Memory, Outcome]], list[str]]:
-    """Memory and outcome of each strategy, and what the engine warned of, each once."""
-    passes = []
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", UntrackedBackwardWarning)
-        for done, strategy in enumerate(strategies):
-            tell("memory", done, len(strategies))
-            passes.append(memory_pass(workload, device, strategy, traced))
-    return passes, list(dict.fromkeys(str(warning.message) for warning in caught))
-
-
-def _warnings(
-    strategies: Sequence[Strategy], passes: Sequence[tuple[Memory, Outcome]], rounds: Rounds
-) -> list[str]:
-    """What a reader of the figures has to know."""
-    notes = []
-    for strategy, (_, outcome) in zip(strategies, passes):
-        if not math.isfinite(outcome.loss):
-            notes.append(
-                f"{strategy.name}: the loss is {outcome.loss}: times and memory are those of a "
-                "network that has diverged; use fewer layers or another seed"
-            )
-    if len({outcome.grad_sha256 for _, outcome in passes}) > 1:
-        notes.append("the gradients differ between strategies: a defect, do not trust this run")
-    if rounds.interrupted:
-        done = len(rounds.counted(strategies[0].name))
-        notes.append(f"interrupted: the figures are partial, from {done} complete rounds")
-    return notes
+def _loss_warnings(strategies: Sequence[Strategy], passes: Sequence[MemoryPass]) -> list[str]:
+    return [
+        f"{strategy.name}: the loss is {measured.outcome.loss}: times and memory are those of a "
+        "network that has diverged; use fewer layers or another seed"
+        for strategy, measured in zip(strategies, passes)
+        if not math.isfinite(measured.outcome.loss)
+    ]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from rich import box
 from rich.console import Console
@@ -14,43 +15,76 @@ from rich.table import Table
 from rich.text import Text
 
 from ckptcli import units
-from ckptcli.measure.record import Memory, PeakLive, RunRecord, StrategyRecord
+from ckptcli.measure.record import PHASES, Memory, RunRecord, StrategyRecord
+from ckptcli.measure.statistics import Estimate
 
 SHOWN_REPS = 3
 BOTH_SHOWN_ABOVE = 0.01
 """Ledger and traced peak are both shown when they differ by more than this share."""
 
+NARROW = 100
+"""Under this many columns the table leaves out what the lines above it say already."""
 
-def render_run(
-    record: RunRecord, *, width: int, color: bool, verbose: bool = False, unicode: bool = True
-) -> str:
+_WORD_STYLES = {
+    "effective": "green",
+    "held only": "yellow",
+    "no effect": "yellow",
+    "worse": "red",
+    "wrong": "bold red",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Screen:
+    """What the text is rendered for."""
+
+    width: int = 120
+    color: bool = False
+    unicode: bool = True
+
+    def render(self, *parts: str | Text | Table) -> str:
+        """The parts below each other."""
+        stream = io.StringIO()
+        console = Console(
+            file=stream,
+            width=self.width,
+            height=1000,
+            color_system="standard" if self.color else None,
+            force_terminal=self.color,
+            no_color=not self.color,
+            highlight=False,
+            emoji=False,
+            markup=False,
+            _environ={},
+        )
+        for part in parts:
+            if isinstance(part, str):
+                console.print(part, soft_wrap=True)
+            else:
+                console.print(part)
+        text = "\n".join(line.rstrip() for line in stream.getvalue().split("\n"))
+        return text if self.unicode else text.replace("µ", "u")
+
+    def table(self, title: str | None = None) -> Table:
+        """An empty table in the glyphs that the stream has."""
+        return Table(
+            box=box.SIMPLE_HEAD if self.unicode else box.ASCII2,
+            pad_edge=False,
+            title=title,
+            title_justify="left",
+        )
+
+
+def render_run(record: RunRecord, screen: Screen, *, verbose: bool = False) -> str:
     """The whole screen, ready to print."""
-    stream = io.StringIO()
-    console = Console(
-        file=stream,
-        width=width,
-        height=1000,
-        color_system="standard" if color else None,
-        force_terminal=color,
-        no_color=not color,
-        highlight=False,
-        emoji=False,
-        markup=False,
-        soft_wrap=True,
-    )
-    for strategy in record.strategies:
-        console.print("\n".join(_seed_lines(strategy, record.title)))
-    console.print()
-    console.print(_comparison(record, unicode))
-    for line in _readings(record):
-        console.print(line)
+    parts: list[str | Text | Table] = [
+        line for strategy in record.strategies for line in _seed_lines(strategy, record.title)
+    ]
+    parts += [_comparison(record, screen), *_readings(record)]
     if verbose:
-        for strategy in record.strategies:
-            console.print()
-            console.print(_peak_table(strategy, unicode))
-    console.print(Text(_machine_line(record), style="dim"))
-    text = stream.getvalue()
-    return text if unicode else text.replace("µ", "u")
+        parts += [_peak_table(strategy, screen) for strategy in record.strategies]
+    parts.append(Text(_machine_line(record), style="dim"))
+    return screen.render(*parts)
 
 
 def _seed_lines(record: StrategyRecord, title: str) -> Iterator[str]:
@@ -69,8 +103,8 @@ def _seed_lines(record: StrategyRecord, title: str) -> Iterator[str]:
     last = first + len(record.samples) - 1
     if last >= first:
         yield (
-            f"reps {first}..{last}: median forward {units.duration(record.median_s('forward_s'))}, "
-            f"median backward {units.duration(record.median_s('backward_s'))}"
+            f"reps {first}..{last}: median forward {units.duration(record.median_s('forward'))}, "
+            f"median backward {units.duration(record.median_s('backward'))}"
         )
 
 
@@ -78,41 +112,54 @@ def _in_use(size_bytes: int) -> str:
     return f"{units.mebibytes(size_bytes):>11}"
 
 
-def _comparison(record: RunRecord, unicode: bool) -> Table:
-    table = Table(box=box.SIMPLE_HEAD if unicode else box.ASCII2, pad_edge=False)
-    table.add_column("strategy", no_wrap=True)
-    for name in ("saved", "peak", "recomputed", "forward", "backward", "total", "vs reference"):
-        table.add_column(name, justify="right", no_wrap=True)
+def _comparison(record: RunRecord, screen: Screen) -> Table:
+    wide = screen.width >= NARROW
+    phases = PHASES if wide else ("total",)
+    table = screen.table()
+    table.add_column("strategy", overflow="fold")
+    for name in ("saved", "peak", "recomputed", *phases, "vs reference"):
+        table.add_column(name, justify="right", no_wrap=name != "vs reference")
     for strategy in record.strategies:
         memory = strategy.memory
+        count = f" ({memory.saved_tensors})" if wide else ""
         table.add_row(
             strategy.strategy + (" (reference)" if strategy.reference else ""),
-            f"{units.size(memory.saved_bytes)} ({memory.saved_tensors})",
+            units.size(memory.saved_bytes) + count,
             units.size(memory.peak_bytes),
             str(strategy.outcome.recomputed_nodes),
-            units.duration(strategy.median_s("forward_s")),
-            units.duration(strategy.median_s("backward_s")),
-            units.duration(strategy.median_s("total_s")),
-            units.ratio(_time_ratio(strategy, record.reference)),
+            *(units.duration(strategy.median_s(phase)) for phase in phases),
+            _ratio(strategy, record),
         )
     return table
 
 
-def _time_ratio(record: StrategyRecord, reference: StrategyRecord | None) -> float | None:
-    own_s = record.median_s("total_s")
-    reference_s = None if reference is None else reference.median_s("total_s")
-    return own_s / reference_s if own_s is not None and reference_s else None
+def _ratio(record: StrategyRecord, run: RunRecord) -> str:
+    if record is run.reference:
+        return "1.00x"
+    ratio = None if record.ratios is None else record.ratios["total"]
+    return units.UNKNOWN if ratio is None else f"{units.ratio(ratio.median)} {ratio.verdict}"
 
 
-def _readings(record: RunRecord) -> Iterator[str]:
-    """What the figures say, a sentence for each strategy."""
+def _readings(record: RunRecord) -> Iterator[str | Text]:
+    """What the figures say: a few lines for each strategy, its verdict last."""
     reference = record.reference
     for strategy in record.strategies:
-        yield f"{strategy.strategy}: {_peak_reading(strategy.memory)}"
-        if reference is not None and strategy is not reference:
-            yield f"{strategy.strategy} against {reference.strategy}: " + _against(
-                strategy, reference
-            )
+        yield Text(strategy.strategy, style="bold")
+        yield f"  {_peak_reading(strategy.memory)}"
+        if strategy.times is not None:
+            yield f"  {_time_reading(strategy.times['total'])}"
+        if reference is not None and strategy.judgement is not None:
+            yield f"  {_held_reading(strategy, reference)}"
+            yield f"  {_cost_reading(strategy)}"
+            word, reason = strategy.judgement.word, strategy.judgement.reason
+            yield Text.assemble("  verdict: ", (word, _WORD_STYLES[word]), f": {reason}")
+    unclear = [s for s in record.strategies if s.ratios and s.ratios["total"].verdict == "unclear"]
+    if unclear:
+        names = " ".join(f"-s {strategy.strategy}" for strategy in record.strategies)
+        yield (
+            f"the time ratio is unclear after {record.rounds} rounds; "
+            f"try: ckpt run {names} --reps {max(49, 2 * record.rounds)}"
+        )
 
 
 def _peak_reading(memory: Memory) -> str:
@@ -135,34 +182,42 @@ def _peak_reading(memory: Memory) -> str:
     )
 
 
-def _against(record: StrategyRecord, reference: StrategyRecord) -> str:
-    memory, before = record.memory, reference.memory
-    recomputed = ", ".join(f"{n} {op}" for op, n in record.outcome.recomputed_by_op.items())
+def _time_reading(total: Estimate) -> str:
+    text = f"forward + backward {units.interval(total.median, total.low, total.high)}"
+    return f"{text}, middle half within {total.iqr_share:.1%}, least {units.duration(total.least)}"
+
+
+def _held_reading(record: StrategyRecord, reference: StrategyRecord) -> str:
+    saved = units.change(record.memory.saved_bytes, reference.memory.saved_bytes)
+    peak = units.change(record.memory.peak_bytes, reference.memory.peak_bytes)
     same = record.outcome.grad_sha256 == reference.outcome.grad_sha256
-    return "; ".join(
-        (
-            f"holds {_change(memory.saved_bytes, before.saved_bytes)} after forward",
-            f"peaks {_change(memory.peak_bytes, before.peak_bytes)}",
-            f"recomputes {recomputed or 'nothing'}",
-            f"gradients {'identical' if same else 'DIFFER'}",
-        )
+    return (
+        f"holds {saved} after forward; peaks {peak}; gradients {'identical' if same else 'DIFFER'}"
     )
 
 
-def _change(now_bytes: int, before_bytes: int) -> str:
-    if now_bytes == before_bytes:
-        return f"the same {units.size(now_bytes)}"
-    share = "" if before_bytes == 0 else f" ({now_bytes / before_bytes - 1:+.0%})"
-    return f"{units.size(now_bytes)} instead of {units.size(before_bytes)}{share}"
+def _cost_reading(record: StrategyRecord) -> str:
+    by_op, cost = record.outcome.recomputed_by_op, record.cost
+    text = f"recomputes {', '.join(f'{n} {op}' for op, n in by_op.items()) or 'nothing'}"
+    if by_op:
+        text += (
+            f": {cost.flops_share:.1%} of the forward's operations, "
+            f"{cost.moved_bytes_share:.0%} of its bytes moved"
+        )
+    if record.ratios is None:
+        return text
+    ratio = record.ratios["total"]
+    kind = "95 %" if ratio.exact else "range"
+    return (
+        f"{text}; takes {units.ratio(ratio.median)} the time "
+        f"[{ratio.low:.3f} {ratio.high:.3f}, {kind}]: {ratio.verdict}"
+    )
 
 
-def _peak_table(record: StrategyRecord, unicode: bool) -> Table:
-    peak: PeakLive = record.memory.peak_live
-    table = Table(
-        box=box.SIMPLE_HEAD if unicode else box.ASCII2,
-        pad_edge=False,
-        title=f"{record.strategy}: live at the peak of backward, {peak.total_tensors} storages",
-        title_justify="left",
+def _peak_table(record: StrategyRecord, screen: Screen) -> Table:
+    peak = record.memory.peak_live
+    table = screen.table(
+        f"{record.strategy}: live at the peak of backward, {peak.total_tensors} storages"
     )
     for name in ("node", "op", "shape", "size", "why"):
         table.add_column(name, justify="right" if name in ("node", "size") else "left")
@@ -179,16 +234,12 @@ def _peak_table(record: StrategyRecord, unicode: bool) -> Table:
 
 def _machine_line(record: RunRecord) -> str:
     machine = record.machine
+    partial = ", partial" if record.partial else ""
     return (
         f"{_known(machine.cpu)}, {_known(machine.cores)} cores, NumPy {machine.numpy}, "
-        f"BLAS {_known(machine.blas)}, {_known(machine.blas_threads)} threads; "
-        f"seed {record.seed}, {_rounds(record)} rounds interleaved"
+        f"BLAS {_known(machine.blas)}, {_known(machine.blas_threads)} threads; seed "
+        f"{record.seed}; {record.rounds} rounds interleaved{partial}; stopped: {record.stopped}"
     )
-
-
-def _rounds(record: RunRecord) -> str:
-    done = min(len(strategy.samples) for strategy in record.strategies)
-    return f"{done} of {record.reps}, partial:" if record.partial else str(done)
 
 
 def _known(value: object) -> str:

@@ -5,6 +5,7 @@ Source: Burn 0.22.1, `burn-autodiff/src/ops/tensor.rs`; the vector case, `Tensor
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from ckptcli.autodiff.apply import binary, unary
@@ -36,6 +37,7 @@ MATMUL = Op(
     backward=_matmul_gradient,
     keeps=KEEPS_OTHER,
     broadcasts=True,
+    flops=lambda operands, output: 2 * math.prod(output) * operands[0][-1],
 )
 
 

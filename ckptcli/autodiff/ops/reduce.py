@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from ckptcli.autodiff.apply import unary
-from ckptcli.autodiff.op import Flow, Op
+from ckptcli.autodiff.op import Flow, Op, one_flop_an_input
 from ckptcli.autodiff.ops.shape import positive_dim
 from ckptcli.autodiff.ops.table import operation
 from ckptcli.autodiff.tensor import Tensor
@@ -59,6 +59,7 @@ SUM = Op(
     backward=_sum_gradient,
     state=_shape,
     flow=Flow.SHARED,
+    flops=one_flop_an_input,
 )
 MEAN = Op(
     "mean",
@@ -68,6 +69,7 @@ MEAN = Op(
     backward=_mean_gradient,
     state=_shape,
     flow=Flow.SHARED,
+    flops=one_flop_an_input,
 )
 SUM_DIM = Op(
     "sum_dim",
@@ -77,6 +79,7 @@ SUM_DIM = Op(
     backward=_sum_gradient,
     state=_shape,
     flow=Flow.SHARED,
+    flops=one_flop_an_input,
 )
 MEAN_DIM = Op(
     "mean_dim",
@@ -86,6 +89,7 @@ MEAN_DIM = Op(
     backward=_mean_dim_gradient,
     state=_shape,
     flow=Flow.SHARED,
+    flops=one_flop_an_input,
 )
 MAX_DIM = Op(
     "max_dim",
@@ -94,6 +98,7 @@ MAX_DIM = Op(
     forward=lambda xp, x, dim: xp.max_dim(x, dim),
     backward=_max_dim_gradient,
     state=_max_dim_state,
+    flops=one_flop_an_input,
 )
 
 

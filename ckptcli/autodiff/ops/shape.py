@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ckptcli.autodiff.apply import many, unary
-from ckptcli.autodiff.op import Flow, Op
+from ckptcli.autodiff.op import Flow, Op, no_flop
 from ckptcli.autodiff.ops.table import operation
 from ckptcli.autodiff.reduction import sum_to
 from ckptcli.autodiff.tensor import Tensor, method
@@ -89,6 +89,8 @@ SWAP_DIMS = Op(
     forward=_swap_dims,
     backward=_swap_dims_gradient,
     flow=Flow.PASSED,
+    flops=no_flop,
+    is_view=True,
 )
 PERMUTE = Op(
     "permute",
@@ -97,6 +99,8 @@ PERMUTE = Op(
     forward=lambda xp, x, axes: xp.permute_dims(x, axes),
     backward=_permute_gradient,
     flow=Flow.PASSED,
+    flops=no_flop,
+    is_view=True,
 )
 RESHAPE = Op(
     "reshape",
@@ -106,6 +110,8 @@ RESHAPE = Op(
     backward=_reshape_gradient,
     state=_shape,
     flow=Flow.PASSED,
+    flops=no_flop,
+    is_view=True,
 )
 EXPAND = Op(
     "expand",
@@ -115,6 +121,8 @@ EXPAND = Op(
     backward=_expand_gradient,
     state=_shape,
     flow=Flow.PASSED,
+    flops=no_flop,
+    is_view=True,
 )
 SLICE = Op(
     "slice",
@@ -123,6 +131,8 @@ SLICE = Op(
     forward=lambda xp, x, slices: xp.take_slices(x, slices),
     backward=_slice_gradient,
     state=_shape,
+    flops=no_flop,
+    is_view=True,
 )
 CAT = Op(
     "cat",
@@ -132,6 +142,7 @@ CAT = Op(
     backward=_cat_gradient,
     state=_cat_state,
     flow=Flow.PASSED,
+    flops=no_flop,
     step_when_untracked=False,
 )
 
@@ -200,7 +211,7 @@ def slice_tensor(x: Tensor, slices: slice | Sequence[slice]) -> Tensor:
     Raises:
         ShapeError: an index that is not a slice, or more slices than dims.
     """
-    parts = (slices,) if isinstance(slices, slice) else tuple(slices)
+    parts = tuple(slices) if isinstance(slices, Sequence) else (slices,)
     if len(parts) > len(x.shape) or not all(isinstance(part, slice) for part in parts):
         raise ShapeError(
             f"a tensor of shape {list(x.shape)} cannot be indexed by {slices!r}",

@@ -1,0 +1,105 @@
+"""From measured samples to figures: estimates, ratios, and one word on each strategy.
+
+A record is analysed once, when it is made or read back; reports compute nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ckptcli import units
+from ckptcli.measure.record import PHASES, Judgement, NodeFate, RunRecord, StrategyRecord
+from ckptcli.measure.statistics import estimate, paired_ratio
+
+TOLERANCE = 0.02
+"""A memory figure within this share of the reference's counts as unchanged."""
+
+
+def analysed(record: RunRecord) -> RunRecord:
+    """The record with every derived figure filled in."""
+    reference = record.reference
+    comparisons = max(1, len(record.strategies) - 1)
+    strategies = [
+        _analysed_strategy(strategy, reference, record.threshold, comparisons)
+        for strategy in record.strategies
+    ]
+    return replace(record, strategies=tuple(strategies))
+
+
+def _analysed_strategy(
+    record: StrategyRecord, reference: StrategyRecord | None, threshold: float, comparisons: int
+) -> StrategyRecord:
+    times = {phase: estimate(record.seconds(phase)) for phase in PHASES} if record.samples else None
+    if reference is None or record is reference:
+        return replace(record, times=times)
+    ratios = {
+        phase: paired_ratio(
+            record.seconds(phase),
+            reference.seconds(phase),
+            threshold=threshold,
+            comparisons=comparisons,
+        )
+        for phase in PHASES
+        if record.samples and reference.samples
+    }
+    return replace(record, times=times, ratios=ratios or None, judgement=judge(record, reference))
+
+
+def judge(record: StrategyRecord, reference: StrategyRecord) -> Judgement:
+    """One word on what the strategy did to memory, in order of precedence, and why.
+
+    `wrong`, `worse`, `effective`, `held only`, `no effect`.
+    """
+    if record.outcome.grad_sha256 != reference.outcome.grad_sha256:
+        return Judgement("wrong", f"a gradient differs from that of `{reference.strategy}`")
+    held = (record.memory.after_forward_bytes, reference.memory.after_forward_bytes)
+    peak = (record.memory.ledger_peak_bytes, reference.memory.ledger_peak_bytes)
+    if _is_more(*held) or _is_more(*peak):
+        return Judgement("worse", _worse_reason(held, peak))
+    if _is_more(*peak[::-1]):
+        return Judgement("effective", f"peak {units.change(*peak)}")
+    if _is_more(*held[::-1]):
+        return Judgement("held only", _held_only_reason(record, held))
+    return Judgement("no effect", _no_effect_reason(record))
+
+
+def _is_more(first: int, second: int) -> bool:
+    return first > second * (1.0 + TOLERANCE)
+
+
+def _worse_reason(held: tuple[int, int], peak: tuple[int, int]) -> str:
+    parts = []
+    if _is_more(*held):
+        parts.append(f"holds {units.change(*held)} after forward")
+    if _is_more(*peak):
+        parts.append(f"peaks {units.change(*peak)}")
+    return (
+        " and ".join(parts) + ": a strategy that recomputes keeps the inputs of what it recomputes"
+    )
+
+
+def _held_only_reason(record: StrategyRecord, held: tuple[int, int]) -> str:
+    by_why = record.memory.peak_live.bytes_by_why
+    largest = sorted(by_why.items(), key=lambda item: -item[1])[:3]
+    named = ", ".join(f"{why} {units.size(size_bytes)}" for why, size_bytes in largest)
+    return (
+        f"holds {units.change(*held)} after forward, but the peak of backward stays at "
+        f"{units.size(record.memory.ledger_peak_bytes)}, set by {named}"
+    )
+
+
+def _no_effect_reason(record: StrategyRecord) -> str:
+    constants = [node for node in record.trace.nodes if node.held_for_constants]
+    if constants:
+        return f"held, since a parent is a constant: {_named(constants)}"
+    if record.outcome.recomputed_nodes:
+        return "what is recomputed is as large as what has to be kept for it"
+    if not any(node.fate == "saved" for node in record.trace.nodes):
+        return "nothing to drop: backward needs no intermediate value"
+    return "nothing to drop: no value that backward needs can be recomputed under this strategy"
+
+
+def _named(nodes: Sequence[NodeFate], most: int = 5) -> str:
+    shown = ", ".join(f"node {node.node} ({node.op})" for node in nodes[:most])
+    return shown if len(nodes) <= most else f"{shown} and {len(nodes) - most} more"

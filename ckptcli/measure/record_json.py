@@ -1,0 +1,200 @@
+"""A run as plain data and back: schema `ckpt.run/1`.
+
+SI base units, the unit in the key. JSON has no number for infinity or nan: such a figure is null,
+and a warning names it. What is derived (medians, ratios, verdicts) is written for readers and
+computed anew when a file is read.
+
+Invariant: reading what was written gives the same record, but for figures that were not finite.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, fields
+from typing import Any, TypeVar
+
+from ckptcli.errors import RecordFileError
+from ckptcli.measure.analysis import analysed
+from ckptcli.measure.machine import Machine
+from ckptcli.measure.record import (
+    PHASES,
+    SCHEMA,
+    Cost,
+    Life,
+    LiveTensor,
+    Memory,
+    NodeFate,
+    Outcome,
+    PeakLive,
+    Retrieval,
+    RunRecord,
+    StrategyRecord,
+    TimelinePoint,
+    Trace,
+)
+from ckptcli.measure.rounds import Sample
+
+FAMILY, _, NEWEST = SCHEMA.partition("/")
+
+Data = TypeVar("Data")
+
+
+def record_json(record: RunRecord) -> str:
+    """The record as indented JSON text that ends in a newline."""
+    return json.dumps(record_object(record), indent=2, allow_nan=False) + "\n"
+
+
+def record_object(record: RunRecord) -> dict[str, Any]:
+    """The record as plain data, every number finite."""
+    whole = {
+        "schema": SCHEMA,
+        "version": record.version,
+        "workload": {**record.workload, "title": record.title},
+        "device": record.backend,
+        "machine": asdict(record.machine),
+        "seed": record.seed,
+        "rounds": record.rounds,
+        "processes": record.processes,
+        "threshold": record.threshold,
+        "stopped": record.stopped,
+        "partial": record.partial,
+        "config": record.config,
+        "warnings": [],
+        "strategies": [_strategy_object(strategy) for strategy in record.strategies],
+    }
+    warnings = list(record.warnings)
+    finite: dict[str, Any] = _finite(whole, "", warnings)
+    return {**finite, "warnings": warnings}
+
+
+def _strategy_object(record: StrategyRecord) -> dict[str, Any]:
+    memory, outcome, cost = record.memory, record.outcome, record.cost
+    return {
+        "strategy": record.strategy,
+        "device": record.device,
+        "reference": record.reference,
+        "judgement": None if record.judgement is None else asdict(record.judgement),
+        **asdict(memory),
+        "peak_forward_bytes": memory.peak_forward_bytes,
+        "peak_backward_bytes": memory.peak_backward_bytes,
+        "recomputed_nodes": outcome.recomputed_nodes,
+        **asdict(outcome),
+        **asdict(cost),
+        "recomputed_flops_share": cost.flops_share,
+        "recomputed_moved_bytes_share": cost.moved_bytes_share,
+        **{f"{phase}_s": _times(record, phase) for phase in PHASES},
+        "ratios": None
+        if record.ratios is None
+        else {phase: asdict(ratio) for phase, ratio in record.ratios.items()},
+        "passes": {
+            "warmup": [asdict(sample) for sample in record.warmup],
+            "counted": [asdict(sample) for sample in record.samples],
+        },
+        "trace": asdict(record.trace),
+    }
+
+
+def _times(record: StrategyRecord, phase: str) -> dict[str, Any]:
+    derived = {} if record.times is None else asdict(record.times[phase])
+    return {"median": None, **derived, "samples": record.seconds(phase)}
+
+
+def _finite(value: Any, path: str, warnings: list[str]) -> Any:
+    """`value` with null for each number that JSON cannot hold; `warnings` learns where."""
+    if isinstance(value, dict):
+        return {key: _finite(item, f"{path}.{key}", warnings) for key, item in value.items()}
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [_finite(item, f"{path}[{i}]", warnings) for i, item in enumerate(value)]
+    if isinstance(value, float) and not math.isfinite(value):
+        warnings.append(f"{path.lstrip('.')} is {value}, printed as null")
+        return None
+    return value
+
+
+def read_record(text: str, place: str) -> RunRecord:
+    """The record in `text`; `place` is how errors name it.
+
+    Raises:
+        RecordFileError: not JSON, not a run, or of a schema that this version does not know.
+    """
+    try:
+        data = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise RecordFileError(
+            f"{place} is not JSON: {error.msg} at line {error.lineno}, column {error.colno}"
+        ) from error
+    _check_schema(data, place)
+    try:
+        return analysed(_record(data))
+    except (KeyError, TypeError, AttributeError) as error:
+        raise RecordFileError(
+            f"{place} is not a whole {SCHEMA} record: {error!r}", "was it written by `ckpt run`?"
+        ) from error
+
+
+def _check_schema(data: Any, place: str) -> None:
+    schema = data.get("schema") if isinstance(data, dict) else None
+    if schema == SCHEMA:
+        return
+    if isinstance(schema, str) and schema.startswith(f"{FAMILY}/"):
+        raise RecordFileError(
+            f"{place} has schema `{schema}`, this version reads `{SCHEMA}`",
+            "use the version of ckpt that wrote it, or a newer one",
+        )
+    raise RecordFileError(
+        f"{place} has schema `{schema}`, not `{SCHEMA}`", "give a file that `ckpt run` wrote"
+    )
+
+
+def _record(data: Mapping[str, Any]) -> RunRecord:
+    workload = dict(data["workload"])
+    return RunRecord(
+        title=workload.pop("title"),
+        workload=workload,
+        backend=data["device"],
+        machine=_filled(Machine, data["machine"]),
+        version=data["version"],
+        seed=data["seed"],
+        processes=data["processes"],
+        threshold=data["threshold"],
+        stopped=data["stopped"],
+        partial=data["partial"],
+        config=data["config"],
+        warnings=tuple(data["warnings"]),
+        strategies=tuple(_strategy(entry) for entry in data["strategies"]),
+    )
+
+
+def _strategy(data: Mapping[str, Any]) -> StrategyRecord:
+    peak = {**data["peak_live"], "largest": _all(LiveTensor, data["peak_live"]["largest"])}
+    loss = math.nan if data["loss"] is None else data["loss"]
+    trace = data["trace"]
+    return StrategyRecord(
+        strategy=data["strategy"],
+        device=data["device"],
+        reference=data["reference"],
+        memory=_filled(Memory, {**data, "peak_live": _filled(PeakLive, peak)}),
+        outcome=_filled(Outcome, {**data, "loss": loss}),
+        cost=_filled(Cost, data),
+        trace=Trace(
+            timeline=_all(TimelinePoint, trace["timeline"]),
+            lives=_all(Life, trace["lives"]),
+            nodes=_all(NodeFate, trace["nodes"]),
+            retrievals=_all(Retrieval, trace["retrievals"]),
+            cut=trace["cut"],
+        ),
+        warmup=_all(Sample, data["passes"]["warmup"]),
+        samples=_all(Sample, data["passes"]["counted"]),
+    )
+
+
+def _all(kind: type[Data], entries: Sequence[Mapping[str, Any]]) -> tuple[Data, ...]:
+    return tuple(_filled(kind, entry) for entry in entries)
+
+
+def _filled(kind: type[Data], data: Mapping[str, Any]) -> Data:
+    """`kind` from the keys that it has; lists become tuples, as in the record that was written."""
+    values = {field.name: data[field.name] for field in fields(kind)}  # type: ignore[arg-type]
+    return kind(**{k: tuple(v) if isinstance(v, list) else v for k, v in values.items()})

@@ -1,0 +1,133 @@
+"""Exact intervals for medians, paired ratios, verdicts.
+
+The interval of a median is the order-statistic (sign-test) interval: it needs no distribution, no
+random numbers, and never falls under its level on independent rounds. A ratio is the median of the
+per-round log ratios, since both strategies of a round share the machine's drift.
+
+Source: H. A. David and H. N. Nagaraja, "Order Statistics" (2003), 7.1. Why this interval and not
+the bootstrap's, and why these thresholds: `docs/statistics.md`.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+LEVEL = 0.95
+FEWEST = 6
+"""With fewer samples no interval of a median reaches 95 %."""
+
+TimeVerdict = Literal["faster", "slower", "same", "unclear"]
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A median with its exact 95 % interval; no interval (None) under six samples.
+
+    Attributes:
+        iqr_share: the interquartile range as a share of the median.
+        low, high: the interval.
+        least, most: the smallest and the largest sample.
+    """
+
+    median: float
+    low: float | None
+    high: float | None
+    iqr_share: float
+    least: float
+    most: float
+
+
+@dataclass(frozen=True, slots=True)
+class Ratio:
+    """How a strategy's time relates to the reference's: above 1 is slower.
+
+    `low` and `high` are the 95 % interval, or the range of the rounds under six of them (`exact` is
+    then false); the verdict uses a wider one when several comparisons are made.
+    """
+
+    median: float
+    low: float
+    high: float
+    exact: bool
+    verdict: TimeVerdict
+
+    @property
+    def half_width(self) -> float:
+        """Half the width of the interval."""
+        return (self.high - self.low) / 2.0
+
+
+def interval_rank(count: int, level: float) -> int | None:
+    """The largest k for which (k-th smallest, k-th largest) covers the median at `level`.
+
+    None if no k does: `count` samples are too few.
+    """
+    rank = None
+    tail = 0.0
+    for k in range(1, count // 2 + 1):
+        tail += math.comb(count, k - 1) / 2.0**count
+        if 1.0 - 2.0 * tail < level:
+            break
+        rank = k
+    return rank
+
+
+def median_interval(samples: Sequence[float], level: float = LEVEL) -> tuple[float, float] | None:
+    """The order-statistic interval of the median; None under too few samples."""
+    rank = interval_rank(len(samples), level)
+    if rank is None:
+        return None
+    ordered = sorted(samples)
+    return ordered[rank - 1], ordered[-rank]
+
+
+def estimate(samples: Sequence[float]) -> Estimate:
+    """Median, interval and spread of at least one sample."""
+    median = statistics.median(samples)
+    low, high = median_interval(samples) or (None, None)
+    return Estimate(median, low, high, _iqr(samples) / median, min(samples), max(samples))
+
+
+def paired_ratio(
+    own: Sequence[float],
+    reference: Sequence[float],
+    *,
+    threshold: float = 0.02,
+    comparisons: int = 1,
+) -> Ratio:
+    """The ratio of two strategies that were timed in the same rounds, at least one.
+
+    `comparisons` is how many verdicts the run gives: each is taken at 1 - 0.05 / comparisons, so
+    that all together are wrong in at most one run in twenty.
+    """
+    logs = [math.log(a / b) for a, b in zip(own, reference)]
+    shown = median_interval(logs)
+    low, high = shown or (min(logs), max(logs))
+    strict = median_interval(logs, 1.0 - (1.0 - LEVEL) / comparisons)
+    return Ratio(
+        math.exp(statistics.median(logs)),
+        math.exp(low),
+        math.exp(high),
+        shown is not None,
+        "unclear" if strict is None else _verdict(strict, threshold),
+    )
+
+
+def _verdict(interval: tuple[float, float], threshold: float) -> TimeVerdict:
+    low, high = interval
+    if math.log(1.0 - threshold) <= low and high <= math.log(1.0 + threshold):
+        return "same"
+    if low > 0.0:
+        return "slower"
+    return "faster" if high < 0.0 else "unclear"
+
+
+def _iqr(samples: Sequence[float]) -> float:
+    if len(samples) < 2:
+        return 0.0
+    first, _, third = statistics.quantiles(samples, n=4, method="inclusive")
+    return third - first
