@@ -20,16 +20,20 @@ if TYPE_CHECKING:
     from ckptcli.autodiff.gradients import Gradients
     from ckptcli.autodiff.ops.shape import cat
     from ckptcli.autodiff.tensor import Tensor
+    from ckptcli.measure.rounds import Plan
+    from ckptcli.profiling.profile import profile
 
 _HOMES = {
     "Device": "ckptcli.autodiff.device",
     "Gradients": "ckptcli.autodiff.gradients",
+    "Plan": "ckptcli.measure.rounds",
     "Tensor": "ckptcli.autodiff.tensor",
     "cat": "ckptcli.autodiff.ops.shape",
     "device": "ckptcli.autodiff.device",
+    "profile": "ckptcli.profiling.profile",
 }
 
-__all__ = ["Device", "Gradients", "Tensor", "__version__", "cat", "device"]
+__all__ = ["Device", "Gradients", "Plan", "Tensor", "__version__", "cat", "device", "profile"]
 
 
 def __getattr__(name: str) -> Any:

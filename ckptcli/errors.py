@@ -7,6 +7,7 @@
     │   ├── ConfigError              2  a burn.toml named by the user that is absent or wrong
     │   └── RecordFileError          2  a saved record that cannot be read back
     ├── LogFileError                 1  a log file that cannot be opened or written
+    ├── OutputFileError              1  an export that cannot be written
     ├── EngineError                  1  a program on the Python face that cannot run
     │   ├── ShapeError               1  operands that do not fit
     │   ├── DtypeError               1  operands of different dtypes
@@ -76,6 +77,10 @@ class RecordFileError(UsageError):
 
 class LogFileError(CkptError):
     """A log file, named by a burn.toml, that cannot be opened or written."""
+
+
+class OutputFileError(CkptError):
+    """An exported file that cannot be written; it is what it was before."""
 
 
 class EngineError(CkptError):

@@ -6,6 +6,8 @@ Machine output keeps SI base units; only the screen uses these. An unknown figur
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from itertools import pairwise
 
 UNKNOWN = "n/a"
 
@@ -65,3 +67,24 @@ def interval(middle_s: float, low_s: float | None, high_s: float | None) -> str:
     decimals = 2 if half_width <= 0.0 else min(4, max(0, 1 - math.floor(math.log10(half_width))))
     middle, low, high = (f"{value / unit_s:.{decimals}f}" for value in (middle_s, low_s, high_s))
     return f"{middle}{name} [{low} {high}]"
+
+
+def parse_size(text: str) -> float:
+    """Bytes from `64MiB`, `1.5 GiB`, `4096` or `4096B`.
+
+    Raises:
+        ValueError: not a number with a binary unit.
+    """
+    stripped = text.strip()
+    for power, unit in reversed(list(enumerate(_BINARY))):
+        if stripped.lower().endswith(unit.lower()):
+            return float(stripped[: -len(unit)]) * 1024.0**power
+    return float(stripped)
+
+
+def durations(times_s: Sequence[float]) -> list[str]:
+    """Ascending times in the unit of the last, with the decimals that tell neighbours apart."""
+    unit_s, name = next((u for u in _DURATIONS if times_s[-1] >= u[0]), _DURATIONS[-1])
+    step = min(after - before for before, after in pairwise(times_s)) / unit_s
+    decimals = min(6, max(0, 1 - math.floor(math.log10(step)))) if step > 0.0 else 2
+    return [f"{time_s / unit_s:.{decimals}f}{name}" for time_s in times_s]

@@ -17,7 +17,7 @@ from ckptcli.cli.options import (
     parse_strategies,
     workload_options,
 )
-from ckptcli.cli.settings import logger_settings, open_log_sink
+from ckptcli.cli.settings import SettingsCommand, logger_settings, open_log_sink
 from ckptcli.cli.streams import warn
 from ckptcli.config import LoggerSettings
 from ckptcli.errors import UnknownNameError
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 LEVELS = {"basic": Level.BASIC, "medium": Level.MEDIUM, "full": Level.FULL}
 
 
-@click.command("log")
+@click.command("log", cls=SettingsCommand)
 @click.option(
     "-s",
     "--strategy",

@@ -1,7 +1,8 @@
 """The root command: lazy subcommands, and how a run ends.
 
-Exit codes: 0 done, 1 failed while running, 2 wrong command line or configuration, 130 interrupted.
-A closed pipe ends quietly.
+Exit codes: 0 done, 1 failed while running, 2 wrong command line or configuration, 3 a `--fail-on`
+condition holds, 4 untrustworthy under `--strict`, 5 a wrong gradient, 124 timed out, 130
+interrupted, 143 terminated. A closed pipe ends quietly.
 """
 
 from __future__ import annotations
@@ -21,6 +22,10 @@ from ckptcli.version import VERSION
 COMMANDS = {
     "run": "Profile a workload: memory held and peak, recomputation, time, for each strategy.",
     "log": "Print which values a backward pass retrieves and which nodes are computed again.",
+    "compare": "Compare saved runs: memory exactly, time with an interval and a verdict.",
+    "show": "Show a saved run again: its screen, statistics, histogram, timeline.",
+    "explain": "Define a word or a metric of the output.",
+    "config": "Print the effective settings, and where each comes from.",
     "strategies": "List the checkpointing strategies.",
     "completion": "Print the completion script for bash, zsh or fish.",
 }
@@ -34,8 +39,10 @@ Examples:
   ckpt run --strategy balanced --layers 8 --n 512 --json
   ckpt log --level full                           Burn's log of one backward pass
 \b
-Exit codes: 0 done, 1 failed while running, 2 wrong command line or
-configuration, 130 interrupted (what is measured so far is printed)."""
+Exit codes: 0 done; 1 failed while running; 2 wrong command line or
+configuration; 3 a --fail-on condition holds; 4 a verdict is unclear, under
+--strict; 5 a gradient is wrong; 124 --timeout; 130 interrupted; 143
+terminated (what is measured so far is printed)."""
 
 
 class ClosedPipe(Exception):

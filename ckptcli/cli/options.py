@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
@@ -17,7 +17,7 @@ from ckptcli.errors import UsageError
 if TYPE_CHECKING:
     from ckptcli.workloads.base import Workload
 
-Function = TypeVar("Function", bound=Callable[..., Any])
+Decorator = Callable[[Any], Any]
 
 SIZE_OPTIONS = ("layers", "n", "batch", "dtype", "seed")
 
@@ -33,10 +33,10 @@ def complete_strategy(
     ]
 
 
-def workload_options(layers: int, n: int) -> Callable[[Function], Function]:
+def workload_options(layers: int, n: int) -> Decorator:
     """The options that say what is run; `layers` and `n` are the command's defaults."""
     positive = click.IntRange(1)
-    options = (
+    return _all_of(
         _option(
             "--workload",
             "workload_text",
@@ -67,7 +67,115 @@ def workload_options(layers: int, n: int) -> Callable[[Function], Function]:
         ),
     )
 
-    def decorate(function: Function) -> Function:
+
+def measuring_options(function: Any) -> Any:
+    """The options that say how long and against what is measured."""
+    seconds = click.FloatRange(min=0, min_open=True)
+    return _all_of(
+        click.option(
+            "--reps",
+            type=click.IntRange(1),
+            metavar="R",
+            help="Timed rounds; each runs every strategy once.  [default: until the "
+            "intervals are narrow]",
+        ),
+        _option(
+            "--max-time",
+            "max_time_s",
+            type=seconds,
+            default=10.0,
+            metavar="SECONDS",
+            help="Without --reps: begin no round after this, but make at least 9.",
+        ),
+        _option(
+            "--warmup",
+            type=click.IntRange(0),
+            default=1,
+            help="Rounds before them: shown, never in a median.",
+        ),
+        _option(
+            "--processes",
+            type=click.IntRange(1),
+            default=1,
+            metavar="P",
+            help="Spread the rounds over P fresh processes; makes records comparable.",
+        ),
+        click.option(
+            "--threads", type=click.IntRange(1), help="BLAS threads.  [default: as they are]"
+        ),
+        _option(
+            "--threshold",
+            "threshold_percent",
+            type=click.FloatRange(0, 50),
+            default=2.0,
+            metavar="PERCENT",
+            help="Times within this of the reference's are `same`.",
+        ),
+        click.option(
+            "--no-reference",
+            is_flag=True,
+            help="With one strategy: do not run `none` to compare with.",
+        ),
+        click.option(
+            "--timeout",
+            "timeout_s",
+            type=seconds,
+            metavar="SECONDS",
+            help="Stop after this and exit with 124; complete rounds are reported.",
+        ),
+    )(function)
+
+
+def output_options(function: Any) -> Any:
+    """The options that say where the result goes and what it looks like."""
+    return _all_of(
+        click.option(
+            "--json", "as_json", is_flag=True, help="Print one JSON object, schema ckpt.run/1."
+        ),
+        click.option(
+            "--export",
+            "export_paths",
+            multiple=True,
+            metavar="FILE",
+            help="Write the result too, repeatable; the suffix says the format: .json "
+            ".csv .md .html .trace.json .svg .png; - is stdout.",
+        ),
+        click.option("--format", "format_name", metavar="NAME", help="The format of `--export -`."),
+        _option(
+            "--color",
+            type=click.Choice(["auto", "always", "never"]),
+            default="auto",
+            help="Colour in the output.",
+        ),
+        click.option(
+            "--width",
+            type=click.IntRange(40),
+            metavar="COLUMNS",
+            help="Width of the screen.  [default: the terminal's]",
+        ),
+        click.option("-v", "--verbose", is_flag=True, help="List what was live at the peak."),
+    )(function)
+
+
+def gate_options(function: Any) -> Any:
+    """The options that let a script decide on the exit code."""
+    return _all_of(
+        click.option(
+            "--fail-on",
+            "conditions",
+            multiple=True,
+            metavar="EXPR",
+            help="Exit with 3 if it holds, repeatable: [STRATEGY.]METRIC OP VALUE[%], "
+            "METRIC of time, forward, backward, saved_bytes, peak_bytes, recomputed.",
+        ),
+        click.option("--strict", is_flag=True, help="Exit with 4 if a time verdict is `unclear`."),
+    )(function)
+
+
+def _all_of(*options: Decorator) -> Decorator:
+    """The options as one decorator, in this order in the help."""
+
+    def decorate(function: Any) -> Any:
         for option in reversed(options):
             function = option(function)
         return function
@@ -75,7 +183,7 @@ def workload_options(layers: int, n: int) -> Callable[[Function], Function]:
     return decorate
 
 
-def _option(*names: str, **attributes: Any) -> Callable[[Function], Function]:
+def _option(*names: str, **attributes: Any) -> Decorator:
     return click.option(*names, show_default=True, **attributes)
 
 

@@ -10,34 +10,38 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ckptcli.cli.exports import Exports
 from ckptcli.cli.options import (
     complete_strategy,
+    gate_options,
+    measuring_options,
     open_from_options,
+    output_options,
     parse_strategies,
     workload_options,
 )
-from ckptcli.cli.settings import logger_settings, open_log_sink
-from ckptcli.cli.streams import (
-    end_progress,
-    has_glyphs,
-    progress_line,
-    screen_width,
-    use_color,
-    warn,
-)
-from ckptcli.config import LoggerSettings
+from ckptcli.cli.settings import SettingsCommand, logger_settings, open_log_sink
+from ckptcli.cli.stops import Stops
+from ckptcli.cli.streams import Progress, has_glyphs, screen_width, use_color, warn
 from ckptcli.errors import UsageError
+from ckptcli.units import duration
 
 if TYPE_CHECKING:
     from ckptcli.checkpoint.strategies.base import Strategy
+    from ckptcli.config import LoggerSettings
+    from ckptcli.measure.conditions import Condition
     from ckptcli.measure.record import RunRecord
     from ckptcli.workloads.base import Workload
 
 REFERENCE = "none"
-INTERRUPTED = 130
+FAILED_CONDITION = 3
+UNTRUSTWORTHY = 4
+WRONG = 5
+ROUNDS_OVER_PROCESSES = 25
+"""Without --reps, how many rounds --processes spreads."""
 
 
-@click.command("run")
+@click.command("run", cls=SettingsCommand)
 @click.option(
     "-s",
     "--strategy",
@@ -48,52 +52,11 @@ INTERRUPTED = 130
     help="Strategy, repeatable; `ckpt strategies` lists them.  [default: none and balanced]",
 )
 @workload_options(layers=8, n=1024)
-@click.option(
-    "--reps",
-    type=click.IntRange(1),
-    metavar="R",
-    help="Timed rounds; each runs every strategy once.  [default: until the intervals are narrow]",
-)
-@click.option(
-    "--max-time",
-    "max_time_s",
-    type=click.FloatRange(min=0, min_open=True),
-    default=10.0,
-    show_default=True,
-    metavar="SECONDS",
-    help="Without --reps: begin no round after this, but make at least 9.",
-)
-@click.option(
-    "--threshold",
-    "threshold_percent",
-    type=click.FloatRange(0, 50),
-    default=2.0,
-    show_default=True,
-    metavar="PERCENT",
-    help="Times within this of the reference's are `same`.",
-)
-@click.option(
-    "--warmup",
-    type=click.IntRange(0),
-    default=1,
-    show_default=True,
-    help="Rounds before them: shown, never in a median.",
-)
-@click.option("--threads", type=click.IntRange(1), help="BLAS threads.  [default: as they are]")
-@click.option(
-    "--no-reference", is_flag=True, help="With one strategy: do not run `none` to compare with."
-)
-@click.option("--force", is_flag=True, help="Run even if the network cannot fit in memory.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object, schema ckpt.run/1.")
-@click.option(
-    "--color",
-    type=click.Choice(["auto", "always", "never"]),
-    default="auto",
-    show_default=True,
-    help="Colour in the output.",
-)
+@measuring_options
+@output_options
+@gate_options
+@click.option("--force", is_flag=True, help="Run what cannot fit in memory; replace export files.")
 @click.option("-q", "--quiet", is_flag=True, help="No progress, no warnings.")
-@click.option("-v", "--verbose", is_flag=True, help="List what was live at the peak.")
 @click.pass_context
 def command(
     ctx: click.Context,
@@ -101,34 +64,39 @@ def command(
     strategy_texts: tuple[str, ...],
     config_path: Path | None,
     no_reference: bool,
-    threads: int | None,
-    as_json: bool,
-    color: str,
     quiet: bool,
-    verbose: bool,
+    conditions: tuple[str, ...],
+    export_paths: tuple[str, ...],
+    format_name: str | None,
+    force: bool,
+    timeout_s: float | None,
     **_: Any,
 ) -> int:
     """Profile a workload: memory held and peak, recomputation, time, for each strategy.
 
     Memory comes from an exact account of one pass, time from interleaved rounds of others.
     """
+    from ckptcli.measure.conditions import check_applies, parse_condition
+
     settings = logger_settings(config_path)
     strategies, reference = _with_reference(parse_strategies(strategy_texts), no_reference)
+    gates = [parse_condition(text) for text in conditions]
+    names = [strategy.name for strategy in strategies]
+    for gate in gates:
+        check_applies(gate, names, len(names) > 1 and REFERENCE in names)
     workload, warnings = _one_workload(ctx)
-    record = _profile(ctx, workload, strategies, reference, settings, warnings)
-    if as_json:
-        from ckptcli.measure.record_json import record_json
-
-        click.echo(record_json(record), nl=False)
-    else:
-        from ckptcli.report.console import Screen, render_run
-
-        screen = Screen(
-            screen_width(sys.stdout), use_color(color, sys.stdout), has_glyphs(sys.stdout)
-        )
-        click.echo(render_run(record, screen, verbose=verbose), nl=False, color=True)
-    warn(record.warnings, quiet)
-    return INTERRUPTED if record.partial else 0
+    with Exports(export_paths, format_name, force) as exports, Stops(timeout_s) as stops:
+        try:
+            record = _profile(ctx, workload, strategies, reference, settings, exports, stops)
+        except KeyboardInterrupt as stop:
+            click.echo(f"{stop or 'interrupted'} before a round was complete", err=True)
+            return stops.exit_code
+        record = replace(record, warnings=(*warnings, *record.warnings))
+        exports.write(record)
+        _print(ctx.params, record, exports)
+        warn(record.warnings, quiet)
+        exports.check()
+        return _exit_code(record, gates, ctx.params["strict"]) or stops.exit_code
 
 
 def _with_reference(
@@ -159,51 +127,116 @@ def _profile(
     strategies: Sequence[Strategy],
     reference: str | None,
     settings: LoggerSettings,
-    warnings: list[str],
+    exports: Exports,
+    stops: Stops,
 ) -> RunRecord:
-    """The record of the run, with the warnings of the command line in it."""
+    """The record of the run; `exports` get it after every round."""
     from ckptcli.backends.allocator import reuse_freed_memory
     from ckptcli.measure.machine import blas_threads
     from ckptcli.measure.rounds import Plan
+    from ckptcli.profiling.processes import run_in_processes
     from ckptcli.profiling.profile import check_fits, profile
 
     params = ctx.params
     if not params["force"]:
         check_fits(workload, strategies)
+    progress = Progress(params["quiet"])
+
+    def tell(phase: str, done: int, most: int) -> None:
+        stops.check()
+        progress.tell(phase, done, most)
+
+    def finished(partial: RunRecord) -> None:
+        exports.write(partial)
+        progress.estimate(_estimate(partial))
+
     reuse_freed_memory()
-    quiet = params["quiet"]
     with blas_threads(params["threads"]) as threads_warning:
-        warnings += [threads_warning] if threads_warning else []
-        warnings += _log_passes(workload, strategies, settings, params["as_json"])
+        notes = [threads_warning] if threads_warning else []
+        notes += _log_passes(workload, strategies, settings, _stdout_is_data(params))
         try:
-            record = profile(
-                workload,
-                strategies,
-                reference=reference,
-                plan=Plan(params["reps"], params["warmup"], params["max_time_s"], params["seed"]),
-                threshold=params["threshold_percent"] / 100.0,
-                config=_config(params),
-                progress=progress_line(quiet),
-            )
+            if params["processes"] > 1:
+                record = run_in_processes(
+                    _child_arguments(params, strategies, reference),
+                    params["processes"],
+                    progress=tell,
+                    finished=finished,
+                )
+            else:
+                record = profile(
+                    workload,
+                    strategies,
+                    reference=reference,
+                    plan=Plan(
+                        params["reps"], params["warmup"], params["max_time_s"], params["seed"]
+                    ),
+                    threshold=params["threshold_percent"] / 100.0,
+                    config=_config(params),
+                    progress=tell,
+                    finished=finished,
+                )
         finally:
-            end_progress(quiet)
-    return replace(record, warnings=(*warnings, *record.warnings))
+            progress.end()
+    return replace(record, warnings=(*notes, *record.warnings))
+
+
+def _estimate(record: RunRecord) -> str:
+    return ", ".join(
+        f"{strategy.strategy} {duration(strategy.median_s('total'))}"
+        for strategy in record.strategies
+    )
+
+
+def _child_arguments(
+    params: dict[str, Any], strategies: Sequence[Strategy], reference: str | None
+) -> list[str]:
+    """The command line of one measuring process."""
+    total = params["reps"] or ROUNDS_OVER_PROCESSES
+    options = {
+        "--workload": params["workload_text"],
+        "--layers": params["layers"],
+        "--n": params["n"],
+        "--batch": params["batch"],
+        "--dtype": params["dtype"],
+        "--seed": params["seed"],
+        "--threads": params["threads"],
+        "--warmup": params["warmup"],
+        "--threshold": params["threshold_percent"],
+        "--reps": -(-total // params["processes"]),
+    }
+    named = [strategy.name for strategy in strategies if strategy.name != reference]
+    return [
+        *(word for name in named for word in ("--strategy", name)),
+        *(
+            word
+            for option, value in options.items()
+            if value is not None
+            for word in (option, str(value))
+        ),
+        *(["--no-reference"] if params["no_reference"] else []),
+        "--force",
+        "--json",
+    ]
 
 
 def _log_passes(
-    workload: Workload, strategies: Sequence[Strategy], settings: LoggerSettings, as_json: bool
+    workload: Workload, strategies: Sequence[Strategy], settings: LoggerSettings, as_data: bool
 ) -> list[str]:
     """One untimed pass a strategy for an enabled logger; returns warnings."""
     from ckptcli.profiling.log_pass import log_pass
 
-    sinks = open_log_sink(settings, sys.stderr if as_json else sys.stdout)
+    sinks = open_log_sink(settings, sys.stderr if as_data else sys.stdout)
     for sink in sinks:
         with sink:
             for strategy in strategies:
                 log_pass(workload, strategy, sink)
-    if as_json and sinks and settings.stdout:
-        return ["log lines for stdout went to stderr: stdout is the JSON object"]
+    if as_data and sinks and settings.stdout:
+        return ["log lines for stdout went to stderr: stdout is the result as data"]
     return []
+
+
+def _stdout_is_data(params: dict[str, Any]) -> bool:
+    return params["as_json"] or "-" in params["export_paths"]
 
 
 def _config(params: dict[str, Any]) -> dict[str, object]:
@@ -211,5 +244,45 @@ def _config(params: dict[str, Any]) -> dict[str, object]:
     return {
         name: list(value) if isinstance(value, tuple) else value
         for name, value in sorted(params.items())
-        if isinstance(value, str | int | float | tuple | None) and name != "config_path"
+        if isinstance(value, str | int | float | tuple | None)
     }
+
+
+def _print(params: dict[str, Any], record: RunRecord, exports: Exports) -> None:
+    """Exactly one thing on stdout: an export, the JSON object, or the screen."""
+    if exports.to_stdout is not None:
+        exports.print(record)
+    elif params["as_json"]:
+        from ckptcli.measure.record_json import record_json
+
+        click.echo(record_json(record), nl=False)
+    else:
+        from ckptcli.report.console import Screen, render_run
+
+        screen = Screen(
+            params["width"] or screen_width(sys.stdout),
+            use_color(params["color"], sys.stdout),
+            has_glyphs(sys.stdout),
+        )
+        text = render_run(record, screen, verbose=params["verbose"])
+        click.echo(text, nl=False, color=True)
+
+
+def _exit_code(record: RunRecord, gates: Sequence[Condition], strict: bool) -> int:
+    """5 for a wrong gradient, 3 for a condition that holds, 4 under --strict for `unclear`."""
+    from ckptcli.measure.conditions import Subject, fired
+
+    reference = record.reference
+    subjects = [
+        Subject(s.strategy, s, None if s is reference else reference, s.ratios, s is reference)
+        for s in record.strategies
+    ]
+    sentences = [sentence for gate in gates for sentence in fired(gate, subjects)]
+    for sentence in sentences:
+        click.echo(f"failed: {sentence}", err=True)
+    if any(s.judgement and s.judgement.word == "wrong" for s in record.strategies):
+        return WRONG
+    if sentences:
+        return FAILED_CONDITION
+    unclear = any(s.ratios and s.ratios["total"].verdict == "unclear" for s in record.strategies)
+    return UNTRUSTWORTHY if strict and unclear else 0

@@ -9,13 +9,14 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import TextIO
 
 import click
 
 PIPE_WIDTH = 120
-GLYPHS = "µ─"
+BAR_WIDTH = 24
+GLYPHS = "µ─▁█▓▲"
 
 
 def use_color(choice: str, stream: TextIO) -> bool:
@@ -51,18 +52,31 @@ def warn(messages: Iterable[str], quiet: bool = False) -> None:
         click.echo(f"warning: {message}", err=True)
 
 
-def progress_line(quiet: bool) -> Callable[[str, int, int], None] | None:
-    """A line on stderr that is overwritten, on a terminal only; None elsewhere."""
-    if quiet or not sys.stderr.isatty():
-        return None
+class Progress:
+    """A bar on stderr that overwrites itself; on a terminal only, never during a timed sample."""
 
-    def show(phase: str, done: int, total: int) -> None:
-        click.echo(f"\r\x1b[K{phase} {done + 1}/{total}", err=True, nl=False)
+    def __init__(self, quiet: bool) -> None:
+        self._shown = not quiet and sys.stderr.isatty()
+        self._estimate = ""
 
-    return show
+    def tell(self, phase: str, done: int, most: int) -> None:
+        """`done` of at most `most` steps of `phase` are complete."""
+        if not self._shown:
+            return
+        filled = BAR_WIDTH * max(0, done) // max(1, most)
+        bar = "#" * filled + "-" * (BAR_WIDTH - filled)
+        count = "warm-up" if done < 0 else f"{done}/{most}"
+        self._write(f"{phase} [{bar}] {count}{self._estimate}")
 
+    def estimate(self, text: str) -> None:
+        """What is known so far, shown behind the bar."""
+        self._estimate = f"  {text}"
 
-def end_progress(quiet: bool) -> None:
-    """Clear the progress line."""
-    if not quiet and sys.stderr.isatty():
-        click.echo("\r\x1b[K", err=True, nl=False)
+    def end(self) -> None:
+        """Clear the line."""
+        if self._shown:
+            self._write("")
+
+    def _write(self, text: str) -> None:
+        columns = shutil.get_terminal_size().columns - 1
+        click.echo(f"\r\x1b[K{text[:columns]}", err=True, nl=False)

@@ -3,7 +3,8 @@
 Machines drift; strategies timed one after the other differ by the drift. Interleaved, they share
 it (`docs/statistics.md`). A sample is one forward and one backward pass, timed apart, with the
 garbage collector off; it is collected between rounds. A pass that is shorter than a clock can be
-trusted with is repeated inside the sample.
+trusted with is repeated inside the sample: as often as the shortest one so far needs, in every
+strategy alike.
 
 Invariant: only complete rounds count; an interrupted round leaves no sample.
 """
@@ -98,10 +99,6 @@ class Rounds:
         return self.samples[name][self.warmup :]
 
 
-class Interrupted(Exception):
-    """Raised by a signal handler to end the measurement and keep what is complete."""
-
-
 def run_rounds(
     subjects: Mapping[str, Subject],
     plan: Plan,
@@ -125,7 +122,7 @@ def run_rounds(
     stopped = None
     try:
         with _collector_off():
-            repeats = 1 if plan.warmup else _repeats_for(_once(subjects, order, clock, 1))
+            repeats = 1
             while stopped is None:
                 done = len(samples[base]) - plan.warmup
                 if between is not None:
@@ -134,14 +131,15 @@ def run_rounds(
                 taken = _once(subjects, order if done % 2 == 0 else order[::-1], clock, repeats)
                 for name, sample in taken.items():
                     samples[name].append(sample)
-                if done == -1:
-                    repeats = _repeats_for(taken)
+                repeats = max(repeats, _repeats_for(taken))
                 rounds = Rounds(samples, plan.warmup, "")
                 if finished is not None:
                     finished(rounds)
                 stopped = _reason_to_stop(rounds, plan, base, clock() - start_s)
-    except (KeyboardInterrupt, Interrupted):
-        return Rounds(samples, plan.warmup, "interrupted", interrupted=True)
+    except KeyboardInterrupt as stop:
+        complete = min(len(taken) for taken in samples.values())
+        kept = {name: taken[:complete] for name, taken in samples.items()}
+        return Rounds(kept, plan.warmup, str(stop) or "interrupted", interrupted=True)
     return replace(rounds, stopped=stopped)
 
 
@@ -149,7 +147,7 @@ def _reason_to_stop(rounds: Rounds, plan: Plan, base: str, elapsed_s: float) -> 
     """Why no further round is needed; None if one is."""
     done = len(rounds.counted(base))
     if plan.reps is not None:
-        return f"{done} rounds, as asked" if done >= plan.reps else None
+        return f"{done} round{'' if done == 1 else 's'}, as asked" if done >= plan.reps else None
     if done in LOOKS and _narrow_enough(rounds, base):
         return f"every interval within 1 % after {done} rounds"
     if done >= LOOKS[-1]:

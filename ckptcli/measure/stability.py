@@ -7,13 +7,17 @@ from __future__ import annotations
 
 import os
 import statistics
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ckptcli.measure.machine import swapped_bytes
-from ckptcli.measure.record import RunRecord
+from ckptcli.measure.record import RunRecord, StrategyRecord
+from ckptcli.units import size
 
 SLOW_FIRST_DEVIATIONS = 14.8
+LEAST_DEVIATION = 0.01
+"""As a share of the median; nearly equal times would make a first round of 2 % more a slow one."""
+
 WIDE_SPREAD = 0.10
 FEWEST_FOR_FIRST = 6
 THREADS_SETTING = "threads"
@@ -37,15 +41,7 @@ def stability_warnings(record: RunRecord, before: Load) -> list[str]:
     """What is known about the machine and the samples that puts the times in doubt."""
     return [
         *_machine_warnings(record, before),
-        *(
-            text
-            for strategy in record.strategies
-            for text in _sample_warnings(
-                strategy.strategy,
-                strategy.seconds("total"),
-                [sample.collected for sample in strategy.samples],
-            )
-        ),
+        *(text for strategy in record.strategies for text in _sample_warnings(strategy)),
     ]
 
 
@@ -72,14 +68,15 @@ def _machine_warnings(record: RunRecord, before: Load) -> Iterator[str]:
     after = swapped_bytes()
     if before.swapped_bytes is not None and after is not None and after > before.swapped_bytes:
         yield (
-            f"{(after - before.swapped_bytes) / 2**20:.1f} MiB were swapped during the run: times "
-            "include the disk's; use a smaller --n or --layers"
+            f"{size(after - before.swapped_bytes)} were swapped during the run: times include the "
+            "disk's; use a smaller --n or --layers"
         )
 
 
-def _sample_warnings(
-    name: str, totals_s: Sequence[float], collected: Sequence[bool]
-) -> Iterator[str]:
+def _sample_warnings(record: StrategyRecord) -> Iterator[str]:
+    name = record.strategy
+    totals_s = record.seconds("total")
+    collected = [sample.collected for sample in record.samples]
     if any(collected):
         yield (
             f"{name}: the garbage collector ran inside {sum(collected)} of {len(collected)} "
@@ -90,9 +87,10 @@ def _sample_warnings(
     median_s = statistics.median(totals_s)
     deviation_s = statistics.median(abs(total_s - median_s) for total_s in totals_s)
     first = totals_s[0]
-    if first - median_s > SLOW_FIRST_DEVIATIONS * max(deviation_s, 1e-3 * median_s):
+    if first - median_s > SLOW_FIRST_DEVIATIONS * max(deviation_s, LEAST_DEVIATION * median_s):
         yield (
-            f"{name}: the first round took {first / median_s:.1f} times the median; use --warmup 2"
+            f"{name}: the first round took {first / median_s:.1f} times the median; "
+            f"use --warmup {len(record.warmup) + 1}"
         )
     low_s, _, high_s = statistics.quantiles(totals_s, n=4, method="inclusive")
     spread = (high_s - low_s) / median_s

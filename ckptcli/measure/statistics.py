@@ -14,6 +14,7 @@ import math
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Literal
 
 LEVEL = 0.95
@@ -57,22 +58,47 @@ class Ratio:
 
     @property
     def half_width(self) -> float:
-        """Half the width of the interval."""
-        return (self.high - self.low) / 2.0
+        """Half the width of the interval, as a share of its middle."""
+        return (self.high - self.low) / (self.high + self.low)
 
 
+@dataclass(frozen=True, slots=True)
+class Description:
+    """What a page of statistics shows of some samples. `low` and `high` are as in `Estimate`.
+
+    Attributes:
+        deviation: the standard deviation of the samples; None for one sample.
+        p5, p95: the 5th and the 95th percentile, interpolated.
+    """
+
+    count: int
+    median: float
+    low: float | None
+    high: float | None
+    iqr_share: float
+    least: float
+    most: float
+    mean: float
+    deviation: float | None
+    p5: float
+    p95: float
+
+
+@cache
 def interval_rank(count: int, level: float) -> int | None:
     """The largest k for which (k-th smallest, k-th largest) covers the median at `level`.
 
-    None if no k does: `count` samples are too few.
+    None if no k does: `count` samples are too few. Counts in whole numbers: 2.0**1024 overflows.
     """
     rank = None
-    tail = 0.0
+    outcomes = 2**count
+    term, tail = 1, 0  # of the `outcomes`, how many have k - 1, and fewer than k, below the median
     for k in range(1, count // 2 + 1):
-        tail += math.comb(count, k - 1) / 2.0**count
-        if 1.0 - 2.0 * tail < level:
+        tail += term
+        if 1.0 - 2.0 * (tail / outcomes) < level:
             break
         rank = k
+        term = term * (count - k + 1) // k
     return rank
 
 
@@ -90,6 +116,26 @@ def estimate(samples: Sequence[float]) -> Estimate:
     median = statistics.median(samples)
     low, high = median_interval(samples) or (None, None)
     return Estimate(median, low, high, _iqr(samples) / median, min(samples), max(samples))
+
+
+def describe(samples: Sequence[float]) -> Description:
+    """The estimate of at least one sample, and what describes their spread."""
+    shown = estimate(samples)
+    several = len(samples) > 1
+    parts = statistics.quantiles(samples, n=20, method="inclusive") if several else [samples[0]]
+    return Description(
+        count=len(samples),
+        median=shown.median,
+        low=shown.low,
+        high=shown.high,
+        iqr_share=shown.iqr_share,
+        least=shown.least,
+        most=shown.most,
+        mean=statistics.fmean(samples),
+        deviation=statistics.stdev(samples) if several else None,
+        p5=parts[0],
+        p95=parts[-1],
+    )
 
 
 def paired_ratio(
@@ -113,11 +159,12 @@ def paired_ratio(
         math.exp(low),
         math.exp(high),
         shown is not None,
-        "unclear" if strict is None else _verdict(strict, threshold),
+        "unclear" if strict is None else time_verdict(strict, threshold),
     )
 
 
-def _verdict(interval: tuple[float, float], threshold: float) -> TimeVerdict:
+def time_verdict(interval: tuple[float, float], threshold: float) -> TimeVerdict:
+    """The word on an interval of a log ratio."""
     low, high = interval
     if math.log(1.0 - threshold) <= low and high <= math.log(1.0 + threshold):
         return "same"

@@ -148,7 +148,7 @@ def profile(
         config=config or {},
         machine=read_machine(),
     )
-    tell = progress or _silent
+    tell = progress or silent
     before = read_load()
     with job.device.backend.quiet():
         job.run_memory_passes(tell)
@@ -180,7 +180,8 @@ def check_fits(workload: Workload, strategies: Sequence[Strategy]) -> None:
         )
 
 
-def _silent(phase: str, done: int, total: int) -> None:
+def silent(phase: str, done: int, total: int) -> None:
+    """Progress that nobody sees."""
     del phase, done, total
 
 

@@ -17,6 +17,7 @@ from rich.text import Text
 from ckptcli import units
 from ckptcli.measure.record import PHASES, Memory, RunRecord, StrategyRecord
 from ckptcli.measure.statistics import Estimate
+from ckptcli.report.timeline_text import peak_bars, timeline_text
 
 SHOWN_REPS = 3
 BOTH_SHOWN_ABOVE = 0.01
@@ -24,6 +25,8 @@ BOTH_SHOWN_ABOVE = 0.01
 
 NARROW = 100
 """Under this many columns the table leaves out what the lines above it say already."""
+
+PICTURE_WIDTH = 100
 
 _WORD_STYLES = {
     "effective": "green",
@@ -80,7 +83,14 @@ def render_run(record: RunRecord, screen: Screen, *, verbose: bool = False) -> s
     parts: list[str | Text | Table] = [
         line for strategy in record.strategies for line in _seed_lines(strategy, record.title)
     ]
-    parts += [_comparison(record, screen), *_readings(record)]
+    parts += [
+        _comparison(record, screen),
+        timeline_text(record, min(screen.width, PICTURE_WIDTH), screen.unicode),
+        "",
+        peak_bars(record, min(screen.width, PICTURE_WIDTH), screen.unicode),
+        "",
+        *_readings(record),
+    ]
     if verbose:
         parts += [_peak_table(strategy, screen) for strategy in record.strategies]
     parts.append(Text(_machine_line(record), style="dim"))

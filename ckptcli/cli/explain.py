@@ -1,0 +1,47 @@
+"""`ckpt explain`: what a word of the output means."""
+
+from __future__ import annotations
+
+import sys
+import textwrap
+
+import click
+from click.shell_completion import CompletionItem
+
+from ckptcli.cli.streams import screen_width
+from ckptcli.report.glossary import GLOSSARY, define, other_names
+
+
+def complete_term(
+    ctx: click.Context, param: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    """Terms of the glossary."""
+    return [CompletionItem(term) for term in GLOSSARY if term.startswith(incomplete)]
+
+
+@click.command("explain")
+@click.argument("words", metavar="[TERM]", nargs=-1, shell_complete=complete_term)
+def command(words: tuple[str, ...]) -> None:
+    """Define TERM, a word or a JSON key of the output; without it, list all.
+
+    A term of several words needs no quotes: ckpt explain gradient of a parameter.
+    """
+    if words:
+        term, definition = define(" ".join(words))
+        click.echo(_entry(term, definition))
+        return
+    for term, definition in GLOSSARY.items():
+        click.echo(_entry(term, definition))
+
+
+def _entry(term: str, definition: str) -> str:
+    names = other_names(term)
+    head = f"{term} ({', '.join(names)})" if names else term
+    body = textwrap.fill(
+        definition,
+        screen_width(sys.stdout),
+        initial_indent="  ",
+        subsequent_indent="  ",
+        break_on_hyphens=False,
+    )
+    return f"{head}\n{body}"

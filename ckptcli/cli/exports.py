@@ -1,0 +1,92 @@
+"""The files of `--export`: opened before measuring, written after every round and at the end."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+import click
+
+from ckptcli.errors import CkptError, UsageError
+from ckptcli.report.formats import Exporter, exporter_for
+from ckptcli.report.output import OutputFile
+
+if TYPE_CHECKING:
+    from ckptcli.measure.record import RunRecord
+
+STDOUT = "-"
+
+
+class Exports:
+    """Every export of a run. A file that fails is left alone from then on; `check` raises."""
+
+    def __init__(self, paths: Sequence[str], format_name: str | None, force: bool) -> None:
+        """Open all files.
+
+        Raises:
+            UsageError: an unknown suffix or format, an existing file without `force`, or stdout
+                named twice.
+        """
+        self.to_stdout: Exporter | None = None
+        self._stack = ExitStack()
+        self._files: list[tuple[Exporter, OutputFile]] = []
+        self._error: CkptError | None = None
+        if format_name is not None and STDOUT not in paths:
+            raise UsageError(f"--format {format_name} has no effect", "add `--export -`")
+        try:
+            for path in paths:
+                self._open(path, format_name, force)
+        except BaseException:
+            self._stack.close()
+            raise
+
+    def _open(self, path: str, format_name: str | None, force: bool) -> None:
+        if path == STDOUT:
+            if self.to_stdout is not None:
+                raise UsageError("`--export -` is given twice", "stdout takes one format")
+            self.to_stdout = exporter_for(path, format_name)
+            return
+        exporter = exporter_for(path, None)
+        file = OutputFile.open(Path(path), force)
+        self._stack.callback(file.close)
+        self._files.append((exporter, file))
+
+    def write(self, record: RunRecord) -> None:
+        """Replace the content of every file; the first failure of each is kept for `check`."""
+        for exporter, file in list(self._files):
+            try:
+                file.write(exporter.render(record))
+            except CkptError as error:
+                self._error = self._error or error
+                self._files.remove((exporter, file))
+
+    def print(self, record: RunRecord) -> None:
+        """Print what goes to stdout.
+
+        Raises:
+            UsageError: a binary format to a terminal.
+        """
+        assert self.to_stdout is not None
+        if self.to_stdout.binary and sys.stdout.isatty():
+            raise UsageError(f"format `{self.to_stdout.name}` is binary", "redirect stdout")
+        click.echo(self.to_stdout.render(record), nl=False)
+
+    def check(self) -> None:
+        """Raise the first error that a file had."""
+        if self._error is not None:
+            raise self._error
+
+    def __enter__(self) -> Exports:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._stack.close()

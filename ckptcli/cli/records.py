@@ -1,0 +1,86 @@
+"""Saved records on the command line, and the screen that they are shown on."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from ckptcli.cli.streams import has_glyphs, screen_width, use_color
+from ckptcli.errors import RecordFileError
+
+if TYPE_CHECKING:
+    from ckptcli.measure.record import RunRecord
+    from ckptcli.report.console import Screen
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+STDIN = "-"
+
+
+def screen_options(function: Function) -> Function:
+    """`--color` and `--width`."""
+    width = click.option(
+        "--width",
+        type=click.IntRange(40),
+        metavar="COLUMNS",
+        help="Width of the screen.  [default: the terminal's]",
+    )
+    color = click.option(
+        "--color",
+        type=click.Choice(["auto", "always", "never"]),
+        default="auto",
+        show_default=True,
+        help="Colour in the output.",
+    )
+    return color(width(function))
+
+
+def screen_from_options(params: dict[str, Any]) -> Screen:
+    """What stdout can show, as the options say."""
+    from ckptcli.report.console import Screen
+
+    return Screen(
+        params["width"] or screen_width(sys.stdout),
+        use_color(params["color"], sys.stdout),
+        has_glyphs(sys.stdout),
+    )
+
+
+def read_record_file(name: str) -> RunRecord:
+    """The record in a file; `-` is stdin.
+
+    Raises:
+        RecordFileError: it cannot be read, or is no record.
+    """
+    from ckptcli.measure.record_json import read_record
+    from ckptcli.measure.record_types import first_mismatch
+
+    place = "stdin" if name == STDIN else f"`{name}`"
+    try:
+        record = read_record(_text(name), place)
+    except OSError as error:
+        raise RecordFileError(
+            f"{place} cannot be read: {error.strerror}", "give a file that `ckpt run --json` wrote"
+        ) from error
+    except UnicodeDecodeError as error:
+        raise RecordFileError(
+            f"{place} is not UTF-8 text: byte {error.start} is wrong",
+            "give a file that `ckpt run --json` wrote",
+        ) from error
+    except (ValueError, ArithmeticError, RecursionError) as error:
+        raise RecordFileError(
+            f"{place} has a figure that no run can have: {error}", "was it written by `ckpt run`?"
+        ) from error
+    mismatch = first_mismatch(record)
+    if mismatch is not None:
+        raise RecordFileError(f"{place} is no record: {mismatch}", "was it written by `ckpt run`?")
+    return record
+
+
+def _text(name: str) -> str:
+    data = sys.stdin.buffer.read() if name == STDIN else Path(name).read_bytes()
+    return data.decode("utf-8-sig")

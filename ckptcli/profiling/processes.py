@@ -1,0 +1,88 @@
+"""Rounds spread over fresh processes, so that two records can be compared.
+
+Memory layout, hash seed and the BLAS's threads differ from process to process and stay within one;
+samples of one process are therefore not independent (pyperf). Each process runs the whole command.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from ckptcli.errors import CkptError
+from ckptcli.measure.analysis import analysed
+from ckptcli.measure.record import RunRecord, StrategyRecord
+from ckptcli.measure.record_json import read_record
+
+PARTIAL_CODES = (124, 130, 143)
+
+
+def run_in_processes(
+    arguments: Sequence[str],
+    processes: int,
+    *,
+    progress: Callable[[str, int, int], None],
+    finished: Callable[[RunRecord], None],
+) -> RunRecord:
+    """Run `ckpt run ARGUMENTS` in `processes` processes, one after the other, and merge.
+
+    `arguments` make the command print its record as JSON. An interrupt ends after the rounds that
+    are complete.
+
+    Raises:
+        CkptError: a process failed.
+    """
+    records: list[RunRecord] = []
+    try:
+        for done in range(processes):
+            progress("process", done, processes)
+            records.append(_run(arguments))
+            finished(replace(merged(records), partial=done + 1 < processes))
+    except KeyboardInterrupt as stop:
+        if not records:
+            raise
+        whole = merged(records)
+        return replace(whole, partial=True, stopped=str(stop) or "interrupted")
+    return merged(records)
+
+
+def _run(arguments: Sequence[str]) -> RunRecord:
+    done = subprocess.run(
+        [sys.executable, "-m", "ckptcli", "run", *arguments],
+        capture_output=True,
+        encoding="utf-8",
+        check=False,
+    )
+    if done.returncode in PARTIAL_CODES:
+        raise KeyboardInterrupt("interrupted")
+    if done.returncode not in (0, 5):
+        raise CkptError(f"a measuring process ended with {done.returncode}: {done.stderr.strip()}")
+    return read_record(done.stdout, "the output of a measuring process")
+
+
+def merged(records: Sequence[RunRecord]) -> RunRecord:
+    """One record with the samples of all; memory and trace are those of the first."""
+    first = records[0]
+    strategies = tuple(
+        _merged_strategy([record.strategies[position] for record in records])
+        for position in range(len(first.strategies))
+    )
+    whole = replace(
+        first,
+        processes=len(records),
+        strategies=strategies,
+        warnings=tuple(dict.fromkeys(text for record in records for text in record.warnings)),
+        stopped=f"{sum(record.rounds for record in records)} rounds in {len(records)} processes",
+    )
+    return analysed(whole)
+
+
+def _merged_strategy(records: Sequence[StrategyRecord]) -> StrategyRecord:
+    samples = [
+        replace(sample, process=process)
+        for process, record in enumerate(records)
+        for sample in record.samples
+    ]
+    return replace(records[0], samples=tuple(samples))

@@ -1,0 +1,202 @@
+"""The comparison of strategies as text: the cells of one table and a few sentences for each.
+
+Markdown and HTML show the same cells; neither formats a figure itself.
+"""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass
+
+from ckptcli import units
+from ckptcli.measure.record import PHASES, Memory, RunRecord, StrategyRecord
+
+HEADER = (
+    "strategy",
+    "saved",
+    "peak",
+    "recomputed",
+    "forward",
+    "backward",
+    "total",
+    "vs reference",
+    "time",
+    "verdict",
+)
+
+EXPLANATION = (
+    "Saved: what the forward pass holds for the backward pass. Peak: the most that was live at "
+    "once, parameters, input and temporaries inside kernels included. Recomputed: nodes computed a "
+    "second time, and their share of the forward's floating-point operations and of the bytes that "
+    "it moves. Times: medians with exact 95 % intervals."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A figure, and what is said of it in small print."""
+
+    text: str
+    detail: str = ""
+
+    @property
+    def whole(self) -> str:
+        """Both on one line."""
+        return f"{self.text} {self.detail}".rstrip()
+
+
+def rows(record: RunRecord) -> list[tuple[Cell, ...]]:
+    """For each strategy a cell for each column of `HEADER`."""
+    return [_row(strategy, record) for strategy in record.strategies]
+
+
+def _row(record: StrategyRecord, run: RunRecord) -> tuple[Cell, ...]:
+    memory = record.memory
+    reference = record is run.reference
+    return (
+        Cell(record.strategy),
+        Cell(units.size(memory.saved_bytes), f"in {_count(memory.saved_tensors, 'tensor')}"),
+        _peak(memory),
+        _recomputed(record),
+        *(_split(time_text(record, phase)) for phase in PHASES),
+        Cell("1.00x") if reference else _split(ratio_text(record)),
+        Cell("reference" if reference else _verdict(record)),
+        Cell("reference" if reference else _judgement(record)),
+    )
+
+
+def _count(count: int, noun: str) -> str:
+    return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
+def _peak(memory: Memory) -> Cell:
+    whole, counted = units.size(memory.peak_bytes), units.size(memory.ledger_peak_bytes)
+    return Cell(whole, "" if whole == counted else f"storages {counted}")
+
+
+def _recomputed(record: StrategyRecord) -> Cell:
+    count, cost = record.outcome.recomputed_nodes, record.cost
+    shares = f"{cost.flops_share:.1%} of operations, {cost.moved_bytes_share:.0%} of bytes"
+    return Cell(str(count), shares if count else "")
+
+
+def _split(text: str) -> Cell:
+    """The interval in small print."""
+    middle, bracket, rest = text.partition(" [")
+    return Cell(middle, f"[{rest}" if bracket else "")
+
+
+def time_text(record: StrategyRecord, phase: str) -> str:
+    """A median with its interval, or `n/a`."""
+    if record.times is None:
+        return units.UNKNOWN
+    known = record.times[phase]
+    return units.interval(known.median, known.low, known.high)
+
+
+def ratio_text(record: StrategyRecord) -> str:
+    """The ratio of the total times with its interval, or range under six rounds; or `n/a`."""
+    if record.ratios is None:
+        return units.UNKNOWN
+    ratio = record.ratios["total"]
+    kind = "" if ratio.exact else ", range"
+    return f"{units.ratio(ratio.median)} [{ratio.low:.3f} {ratio.high:.3f}{kind}]"
+
+
+def _verdict(record: StrategyRecord) -> str:
+    return units.UNKNOWN if record.ratios is None else record.ratios["total"].verdict
+
+
+def _judgement(record: StrategyRecord) -> str:
+    return units.UNKNOWN if record.judgement is None else record.judgement.word
+
+
+def reason(record: StrategyRecord, run: RunRecord) -> str:
+    """Why the strategy got its verdict."""
+    if record is run.reference:
+        return "what the others are compared with"
+    return "not compared" if record.judgement is None else record.judgement.reason
+
+
+def recomputes(record: StrategyRecord) -> str:
+    """What is computed again, by op."""
+    by_op = record.outcome.recomputed_by_op
+    return f"recomputes {', '.join(f'{n} {op}' for op, n in by_op.items()) or 'nothing'}"
+
+
+def gradients(record: StrategyRecord, run: RunRecord) -> str:
+    """Whether the gradients are those of the reference, bit for bit."""
+    if run.reference is None or record is run.reference:
+        return ""
+    same = record.outcome.grad_sha256 == run.reference.outcome.grad_sha256
+    return "gradients identical" if same else "gradients DIFFER"
+
+
+def summary_line(record: RunRecord) -> str:
+    """How the times came about."""
+    partial = "; partial: the run ended early" if record.partial else ""
+    processes = f" over {record.processes} processes" if record.processes > 1 else ""
+    return (
+        f"{record.backend}, seed {record.seed}, {record.rounds} rounds interleaved{processes}, "
+        f"stopped: {record.stopped}{partial}"
+    )
+
+
+def machine_facts(record: RunRecord) -> list[tuple[str, str]]:
+    """What is known of the machine, named."""
+    machine = record.machine
+    variables = machine.openblas_variables.items()
+    return [
+        ("processor", _known(machine.cpu)),
+        ("cores", _known(machine.cores)),
+        ("memory", units.size(machine.memory_bytes)),
+        ("system", machine.os),
+        ("Python", machine.python),
+        ("NumPy", machine.numpy),
+        ("BLAS", _known(machine.blas)),
+        ("BLAS threads", _known(machine.blas_threads)),
+        ("OPENBLAS variables", ", ".join(f"{k}={v}" for k, v in variables) or "none"),
+        ("ckpt", record.version),
+    ]
+
+
+def machine_line(record: RunRecord) -> str:
+    """The machine in one line."""
+    facts = dict(machine_facts(record))
+    return (
+        f"{facts['processor']}, {facts['cores']} cores, {facts['memory']}; Python "
+        f"{facts['Python']}, NumPy {facts['NumPy']}, BLAS {facts['BLAS']}, "
+        f"{facts['BLAS threads']} threads; ckpt {facts['ckpt']}"
+    )
+
+
+def _known(value: object) -> str:
+    return units.UNKNOWN if value is None else str(value)
+
+
+_MEASURING = {
+    "threads": "--threads",
+    "warmup": "--warmup",
+    "processes": "--processes",
+    "threshold_percent": "--threshold",
+}
+_SIZES = ("layers", "n", "batch", "dtype")
+
+
+def command_line(record: RunRecord) -> str | None:
+    """The command that measures the same again; None where the record does not say how."""
+    workload = record.config.get("workload_text", record.workload.get("name"))
+    if not isinstance(workload, str) or workload == "graph":
+        return None
+    words = ["ckpt", "run"]
+    for strategy in record.strategies:
+        words += ["--strategy", strategy.strategy]
+    words += ["--workload", workload]
+    for name in _SIZES:
+        if name in record.workload and workload == "silu":
+            words += [f"--{name}", str(record.workload[name])]
+    words += ["--seed", str(record.seed), "--reps", str(max(1, record.rounds))]
+    for name, option in _MEASURING.items():
+        if record.config.get(name) is not None:
+            words += [option, str(record.config[name])]
+    return shlex.join(words)

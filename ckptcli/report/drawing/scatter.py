@@ -1,0 +1,102 @@
+"""Time against peak as SVG: a point a strategy, its time's interval a bar; both axes from zero."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ckptcli import units
+from ckptcli.measure.record import RunRecord, StrategyRecord
+from ckptcli.report.charts import Box, Mark, Scale, byte_ticks, decimal_ticks, place_marks
+from ckptcli.report.comparison import time_text
+from ckptcli.report.drawing.markup import Markup, element, joined
+from ckptcli.report.drawing.style import series_class, series_color
+from ckptcli.report.drawing.timeline import CHARACTER, label, rule, size_label, trimmed, words
+
+WIDTH, HEIGHT = 620, 330
+BOX = Box(66, 12, WIDTH - 16, HEIGHT - 46)
+
+
+def scatter_svg(record: RunRecord) -> Markup | None:
+    """The picture, or None where nothing was timed."""
+    timed = [(i, s) for i, s in enumerate(record.strategies) if s.times is not None]
+    if not timed:
+        return None
+    across = Scale(0.0, max(_latest(s) for _, s in timed) * 1.1, BOX.left, BOX.right)
+    most = max(s.memory.peak_bytes for _, s in timed)
+    height = Scale(0.0, max(1.0, most * 1.2), BOX.bottom, BOX.top)
+    places = [(across(s.median_s("total") or 0.0), height(s.memory.peak_bytes)) for _, s in timed]
+    widths = [len(s.strategy) * CHARACTER * 1.1 for _, s in timed]
+    marks = place_marks(places, widths, BOX)
+    return element(
+        "svg",
+        *_axes(across, height),
+        *_guides(record, across, height),
+        *(_point(i, s, mark, across) for (i, s), mark in zip(timed, marks)),
+        viewBox=f"0 0 {WIDTH} {HEIGHT}",
+        role="img",
+        aria_label="; ".join(_point_text(s) for _, s in timed),
+        font_size=12,
+    )
+
+
+def _latest(record: StrategyRecord) -> float:
+    assert record.times is not None
+    total = record.times["total"]
+    return total.median if total.high is None else total.high
+
+
+def _point_text(record: StrategyRecord) -> str:
+    peak = units.size(record.memory.peak_bytes)
+    return f"{record.strategy}: {time_text(record, 'total')}, peak {peak}"
+
+
+def _axes(across: Scale, height: Scale) -> Iterator[Markup]:
+    for tick in byte_ticks(height.high):
+        y = height(tick)
+        yield rule(BOX.left, y, BOX.right, y, faint=tick > 0)
+        yield words(BOX.left - 6, y + 4, size_label(tick), text_anchor="end", font_size=11)
+    for time_s in decimal_ticks(across.high):
+        x = across(time_s)
+        yield rule(x, BOX.top, x, BOX.bottom, faint=time_s > 0)
+        text = "0" if time_s == 0 else trimmed(units.duration(time_s * (1 + 1e-12)))
+        yield words(x, BOX.bottom + 16, text, text_anchor="middle", font_size=11)
+    middle = (BOX.left + BOX.right) / 2
+    yield words(middle, HEIGHT - 8, "time of forward and backward", text_anchor="middle")
+    yield words(BOX.left + 6, BOX.top + 12, "peak bytes")
+
+
+def _guides(record: RunRecord, across: Scale, height: Scale) -> Iterator[Markup]:
+    """Lines through the reference: left of it is faster, below it is smaller."""
+    reference = record.reference
+    if reference is None or reference.times is None:
+        return
+    x, y = across(reference.times["total"].median), height(reference.memory.peak_bytes)
+    yield rule(x, BOX.top, x, BOX.bottom, dash="3 3")
+    yield rule(BOX.left, y, BOX.right, y, dash="3 3")
+
+
+def _point(index: int, record: StrategyRecord, mark: Mark, across: Scale) -> Markup:
+    assert record.times is not None
+    total = record.times["total"]
+    bar = Markup("")
+    if total.low is not None and total.high is not None:
+        start, width = across(total.low), across(total.high) - across(total.low)
+        bar = element(
+            "rect",
+            x=start,
+            y=mark.y - 1.5,
+            width=width,
+            height=3,
+            class_=f"area {series_class(index)}",
+            fill=series_color(index),
+        )
+    dot = element(
+        "circle",
+        element("title", _point_text(record)),
+        cx=mark.x,
+        cy=mark.y,
+        r=6,
+        class_=f"area {series_class(index)}",
+        fill=series_color(index),
+    )
+    return joined([bar, label(index, mark, record.strategy), dot])

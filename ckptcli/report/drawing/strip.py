@@ -1,0 +1,147 @@
+"""The graph as a strip of cells, one a node, and what is live at the peak as bars."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+
+from ckptcli import units
+from ckptcli.measure.record import NodeFate, RunRecord, StrategyRecord
+from ckptcli.report.drawing.markup import Markup, element, joined
+from ckptcli.report.drawing.style import FATES, WHYS, why_class
+from ckptcli.report.drawing.tables import live_table, swatch
+
+DENSE_ABOVE = 300
+"""More nodes than this are drawn small, without their numbers."""
+
+
+def fate_legend() -> Markup:
+    """What the cells mean."""
+    return element(
+        "ul",
+        *(element("li", _cell(fate, None), fate) for fate in FATES),
+        class_="legend",
+    )
+
+
+def strips(record: RunRecord) -> Markup:
+    """A strip a strategy, nodes in the order of their ids."""
+    return joined(_strip(i, strategy) for i, strategy in enumerate(record.strategies))
+
+
+def _strip(index: int, record: StrategyRecord) -> Markup:
+    nodes = record.trace.nodes
+    dense = len(nodes) > DENSE_ABOVE
+    counts = Counter(node.fate for node in nodes)
+    ordered = [fate for fate in dict.fromkeys([*FATES, *counts]) if counts[fate]]
+    text = ", ".join(_counted(counts[fate], fate) for fate in ordered)
+    cut = "" if counts["output"] else f"; the first {len(nodes)} nodes"
+    return joined(
+        [
+            element(
+                "h3",
+                swatch(index),
+                f" {record.strategy} ",
+                element("span", text + cut, class_="quiet small"),
+            ),
+            element(
+                "ul",
+                *(_node(node, dense) for node in nodes),
+                class_="strip dense" if dense else "strip",
+            ),
+        ]
+    )
+
+
+def _counted(count: int, fate: str) -> str:
+    several = count > 1 and fate in ("parameter", "input", "output")
+    return f"{count} {fate}{'s' * several}"
+
+
+def _node(node: NodeFate, dense: bool) -> Markup:
+    return element("li", _cell(node.fate, None if dense else node.node, node_text(node)))
+
+
+def _cell(fate: str, node: int | None, title: str | None = None) -> Markup:
+    letter = FATES[fate][0] if fate in FATES else fate[:1].upper()
+    kind = f"node fate-{fate}" if fate in FATES else "node"
+    below = "" if node is None else element("small", str(node))
+    return element("span", letter, below, class_=kind, title=title)
+
+
+def node_text(node: NodeFate) -> str:
+    """`node 5, matmul of 4, 0, [64, 64] 16.0 KiB: saved, used 4 times in backward`."""
+    parents = ", ".join(map(str, node.parents))
+    op = "leaf" if node.op is None else f"{node.op} of {parents or 'nothing'}"
+    text = f"node {node.node}, {op}, {list(node.shape)} {units.size(node.bytes)}: {node.fate}"
+    if node.uses:
+        text += f", used {node.uses} time{'s' * (node.uses != 1)} in backward"
+    if node.held_for_constants:
+        constants = ", ".join(map(str, node.held_for_constants))
+        text += f"; held, since parent {constants} is a constant"
+    return text
+
+
+def peak_bars(record: RunRecord) -> Markup:
+    """What is live at the peak of backward, a bar a strategy, on one scale."""
+    most = max((s.memory.peak_live.total_bytes for s in record.strategies), default=0)
+    named = {why for s in record.strategies for why in s.memory.peak_live.bytes_by_why}
+    return joined(
+        [
+            element(
+                "ul",
+                *(
+                    element("li", element("span", class_=f"why {why_class(why)}"), why)
+                    for why in _in_order(dict.fromkeys(named, 0))
+                ),
+                class_="legend",
+            ),
+            *(_bar(i, strategy, max(1, most)) for i, strategy in enumerate(record.strategies)),
+        ]
+    )
+
+
+def _bar(index: int, record: StrategyRecord, most: int) -> Markup:
+    peak = record.memory.peak_live
+    count = f"{units.size(peak.total_bytes)} in {peak.total_tensors} storages"
+    shown = f"the {len(peak.largest)} largest" if len(peak.largest) < peak.total_tensors else "all"
+    return joined(
+        [
+            element(
+                "h3",
+                swatch(index),
+                f" {record.strategy} ",
+                element("span", count, class_="quiet small"),
+            ),
+            element(
+                "div",
+                *_segments(peak.bytes_by_why, most),
+                class_="peak",
+            ),
+            element(
+                "details",
+                element("summary", f"{shown} of them", class_="small"),
+                live_table(peak.largest),
+            ),
+        ]
+    )
+
+
+def _segments(by_why: Mapping[str, int], most: int) -> Iterator[Markup]:
+    for why in _in_order(by_why):
+        size_bytes = by_why[why]
+        share = size_bytes / most * 100
+        text = units.size(size_bytes)
+        yield element(
+            "span",
+            text if share >= 9 else "",
+            class_=f"{why_class(why)}{'' if share >= 9 else ' thin'}",
+            style=f"width:{share:.2f}%",
+            title=f"{why}: {text}",
+        )
+
+
+def _in_order(by_why: Mapping[str, int]) -> list[str]:
+    """The kinds as they lie in a bar: what stays first, what comes and goes last."""
+    known = [why for why in WHYS if why in by_why]
+    return [*known, *sorted(why for why in by_why if why not in WHYS)]

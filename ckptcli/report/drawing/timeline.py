@@ -1,0 +1,315 @@
+"""The memory timeline as SVG: a step line a strategy, the peaks named, a hover text at each op.
+
+Invariant: the same record gives the same bytes; there are no ids and no dates.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from ckptcli import units
+from ckptcli.measure.record import NodeFate, RunRecord, TimelinePoint
+from ckptcli.report.charts import (
+    LABEL_GAP,
+    LABEL_HEIGHT,
+    Box,
+    Column,
+    Line,
+    Mark,
+    Slot,
+    TimelineChart,
+    curve,
+    timeline_chart,
+)
+from ckptcli.report.drawing.markup import Markup, element, joined, number
+from ckptcli.report.drawing.style import (
+    INK,
+    PAPER,
+    QUIET,
+    picture_style,
+    series_class,
+    series_color,
+    series_dash,
+)
+
+WIDTH = 800
+PLOT_HEIGHT = 250
+LEFT, RIGHT = 66, 12
+LEGEND_ROW = 19
+RUG_GAP, RUG_ROW = 10, 7
+CHARACTER = 6.1
+"""The mean width of a character of a label, for keeping labels apart."""
+
+MOST_NAMED = 4
+"""With more strategies the legend alone names the peaks: names would hide the lines."""
+
+Nodes = dict[int, NodeFate]
+
+
+def timeline_svg(record: RunRecord, *, alone: bool) -> Markup | None:
+    """The picture, or None where no strategy has a timeline.
+
+    `alone` is for a file of its own: with name space, style, paper and title.
+    """
+    drawn = [strategy for strategy in record.strategies if strategy.trace.timeline]
+    if not drawn:
+        return None
+    curves = [curve(strategy.strategy, strategy.trace) for strategy in drawn]
+    peaks = [max(p.high_bytes for p in strategy.trace.timeline) for strategy in drawn]
+    named = len(drawn) <= MOST_NAMED
+    names = [f"{c.name} {units.size(peak)}" for c, peak in zip(curves, peaks)] if named else []
+    head = 26 if alone else 0
+    top = head + LEGEND_ROW * len(drawn) + 12
+    box = Box(LEFT, top, WIDTH - RIGHT, top + PLOT_HEIGHT)
+    chart = timeline_chart(curves, box, [len(name) * CHARACTER for name in names])
+    rugs = _rugs(chart)
+    height = box.bottom + 46 + (RUG_GAP + RUG_ROW * len(rugs) if rugs else 0)
+    floor_bytes = drawn[0].memory.params_input_bytes
+    nodes = [{node.node: node for node in strategy.trace.nodes} for strategy in drawn]
+    return element(
+        "svg",
+        *(_frame(record, height) if alone else ()),
+        *_legend(chart, head),
+        *_axes(chart),
+        *_floor(chart, floor_bytes),
+        *(_step_line(i, line) for i, line in enumerate(chart.lines)),
+        *_drawn_rugs(rugs, box),
+        *_bottom(chart, height),
+        *(_dot(i, line) for i, line in enumerate(chart.lines)),
+        *(label(i, line.mark, text) for i, (line, text) in enumerate(zip(chart.lines, names))),
+        *(_slot(slot, chart, nodes) for slot in chart.slots),
+        xmlns="http://www.w3.org/2000/svg" if alone else None,
+        viewBox=f"0 0 {WIDTH} {number(height)}",
+        width=WIDTH if alone else None,
+        height=height if alone else None,
+        role="img",
+        aria_label="live bytes over the ops of the pass; "
+        + "; ".join(peak_text(line.name, line.peak) for line in chart.lines),
+        font_size=12,
+    )
+
+
+def trimmed(text: str) -> str:
+    """`64.0 KiB` as `64 KiB`, `12.50ms` as `12.5ms`."""
+    match = re.fullmatch(r"(\d+\.\d+)(.*)", text)
+    return f"{float(match.group(1)):g}{match.group(2)}" if match else text
+
+
+def size_label(size_bytes: int) -> str:
+    """A size at an axis."""
+    return "0" if size_bytes == 0 else trimmed(units.size(size_bytes))
+
+
+def words(x: float, y: float, text: str, **attributes: str | float | None) -> Markup:
+    """Text at a place, quiet unless another class is given."""
+    kind = attributes.pop("class_", "quiet")
+    fill = INK if kind == "ink" else QUIET
+    return element("text", text, x=x, y=y, class_=kind, fill=fill, **attributes)
+
+
+def rule(
+    x1: float, y1: float, x2: float, y2: float, *, dash: str | None = None, faint: bool = False
+) -> Markup:
+    """A thin straight line."""
+    return element(
+        "line",
+        x1=x1,
+        y1=y1,
+        x2=x2,
+        y2=y2,
+        class_="rule",
+        stroke=QUIET,
+        stroke_opacity=0.25 if faint else None,
+        stroke_dasharray=dash,
+    )
+
+
+def label(index: int, mark: Mark, text: str) -> Markup:
+    """The name of a point in its colour, to be read over lines; a thread leads to it from afar."""
+    far = abs(mark.y - mark.label_y) > LABEL_GAP + LABEL_HEIGHT
+    thread = rule(mark.x, mark.y, mark.x, mark.label_y) if far else Markup("")
+    name = element(
+        "text",
+        text,
+        x=mark.label_x,
+        y=mark.label_y,
+        class_=f"area halo {series_class(index)}",
+        fill=series_color(index),
+        stroke=PAPER,
+        stroke_width=4,
+        stroke_linejoin="round",
+        paint_order="stroke",
+        font_weight=600,
+        font_size=11.5,
+    )
+    return joined([thread, name])
+
+
+def _frame(record: RunRecord, height: float) -> Iterator[Markup]:
+    yield element("style", Markup(picture_style()))
+    yield element("rect", class_="paper", fill=PAPER, width=WIDTH, height=height)
+    yield words(8, 20, f"Live bytes, {record.title}", class_="ink", font_weight=600, font_size=14)
+
+
+def peak_text(name: str, peak: TimelinePoint | None) -> str:
+    """How high a strategy gets, and during which op."""
+    if peak is None:
+        return name
+    return f"{name} peaks at {units.size(peak.high_bytes)}: {_op_text(peak)}"
+
+
+def _op_text(point: TimelinePoint) -> str:
+    """`backward of mul, node 16`."""
+    op = point.op or "the pass"
+    verb = {"forward": op, "recompute": f"{op} again"}.get(point.phase, f"backward of {op}")
+    return verb if point.node is None else f"{verb}, node {point.node}"
+
+
+def _legend(chart: TimelineChart, head: float) -> Iterator[Markup]:
+    for i, line in enumerate(chart.lines):
+        y = head + LEGEND_ROW * (i + 1) - 4
+        yield _stroke(i, f"M{LEFT} {number(y - 4)}h30")
+        yield words(LEFT + 38, y, peak_text(line.name, line.peak), class_="ink")
+
+
+def _stroke(index: int, path: str) -> Markup:
+    return element(
+        "path",
+        d=path,
+        class_=f"line {series_class(index)}",
+        fill="none",
+        stroke=series_color(index),
+        stroke_width=2,
+        stroke_dasharray=series_dash(index),
+    )
+
+
+def _axes(chart: TimelineChart) -> Iterator[Markup]:
+    box = chart.box
+    for tick in chart.ticks:
+        y = chart.height(tick)
+        yield rule(box.left, y, box.right, y, faint=tick > 0)
+        yield words(box.left - 6, y + 4, size_label(tick), text_anchor="end", font_size=11)
+    if chart.span.forward and chart.span.backward:
+        yield rule(chart.border_x, box.top, chart.border_x, box.bottom, dash="3 3")
+
+
+def _floor(chart: TimelineChart, floor_bytes: int) -> Iterator[Markup]:
+    """What is live all the time."""
+    if floor_bytes <= 0:
+        return
+    y = chart.height(floor_bytes)
+    yield rule(chart.box.left, y, chart.box.right, y, dash="1 3")
+    if chart.box.bottom - y >= 16:
+        yield words(chart.box.left + 5, y + 13, "parameters and input", font_size=11)
+
+
+def _step_line(index: int, line: Line) -> Markup:
+    path = "".join(
+        "M" + "L".join(f"{number(x)} {number(y)}" for x, y in stretch) for stretch in line.stretches
+    )
+    return _stroke(index, path)
+
+
+def _dot(index: int, line: Line) -> Markup:
+    return element(
+        "circle",
+        cx=line.mark.x,
+        cy=line.mark.y,
+        r=4,
+        class_=f"area {series_class(index)}",
+        fill=series_color(index),
+    )
+
+
+Rug = tuple[int, list[tuple[Slot, float]]]
+
+
+def _rugs(chart: TimelineChart) -> list[Rug]:
+    """For each curve that recomputes, its number and the share of ops that do so, by slot."""
+    shares = [
+        (i, [(s, s.columns[i].recomputed) for s in chart.slots if s.columns[i].recomputed])
+        for i in range(len(chart.lines))
+    ]
+    return [(i, rug) for i, rug in shares if rug]
+
+
+def _drawn_rugs(rugs: Sequence[Rug], box: Box) -> Iterator[Markup]:
+    for row, (i, rug) in enumerate(rugs):
+        y = box.bottom + RUG_GAP + RUG_ROW * row
+        if row == 0:
+            yield words(box.left - 6, y + 6, "recomputed", text_anchor="end", font_size=10)
+        for slot, share in rug:
+            yield element(
+                "rect",
+                x=slot.x,
+                y=y,
+                width=slot.width,
+                height=5,
+                fill_opacity=None if share == 1.0 else 0.3 + 0.7 * share,
+                class_=f"area {series_class(i)}",
+                fill=series_color(i),
+            )
+
+
+def _bottom(chart: TimelineChart, height: float) -> Iterator[Markup]:
+    y, box, span = height - 26, chart.box, chart.span
+    if span.forward:
+        middle = (box.left + chart.border_x) / 2
+        yield words(middle, y, f"forward, {span.forward} ops", text_anchor="middle")
+    if span.backward:
+        middle = (chart.border_x + box.right) / 2
+        yield words(middle, y, f"backward, {_backward_ops(chart)} ops", text_anchor="middle")
+    yield words(
+        (box.left + box.right) / 2,
+        y + 18,
+        "ops in the order in which they run; height: the most bytes live during each",
+        text_anchor="middle",
+        font_size=11,
+    )
+
+
+def _backward_ops(chart: TimelineChart) -> str:
+    """`13`, or `13 to 20` where the strategies differ."""
+    ends = [
+        max(
+            (
+                s.columns[i].last + 1
+                for s in chart.slots
+                if s.part == "backward" and s.columns[i].point
+            ),
+            default=0,
+        )
+        for i in range(len(chart.lines))
+    ]
+    return str(ends[0]) if len(set(ends)) == 1 else f"{min(ends)} to {max(ends)}"
+
+
+def _slot(slot: Slot, chart: TimelineChart, nodes: Sequence[Nodes]) -> Markup:
+    """The full height of a column, which tells what each strategy does there."""
+    first, last = slot.columns[0].first + 1, slot.columns[0].last + 1
+    numbers = f"op {first}" if first == last else f"ops {first} to {last}, the highest"
+    lines = [f"{slot.part}, {numbers}"]
+    for line, column, known in zip(chart.lines, slot.columns, nodes):
+        lines.append(f"{line.name}: {_column_text(column, known)}")
+    return element(
+        "rect",
+        element("title", "\n".join(lines)),
+        x=slot.x,
+        y=chart.box.top,
+        width=slot.width,
+        height=chart.box.bottom - chart.box.top,
+        class_="slot",
+        fill=INK,
+        fill_opacity=0,
+    )
+
+
+def _column_text(column: Column, nodes: Nodes) -> str:
+    point = column.point
+    if point is None:
+        return "done"
+    node = None if point.node is None else nodes.get(point.node)
+    value = "" if node is None else f", {list(node.shape)} {units.size(node.bytes)}"
+    return f"{_op_text(point)}{value}; {units.size(point.high_bytes)} live"

@@ -1,0 +1,48 @@
+"""Files that a record is exported to: one format a file, which registers itself.
+
+Adding a format is adding its file; nothing else names it.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+
+from ckptcli.errors import UnknownNameError, UsageError
+from ckptcli.report.formats.base import REGISTRY, Exporter
+
+__all__ = ["Exporter", "exporter_for", "registry"]
+
+STDOUT = "-"
+
+
+def registry() -> dict[str, type[Exporter]]:
+    """Every format by name, in the order of the names."""
+    for module in pkgutil.iter_modules(__path__):
+        importlib.import_module(f"{__name__}.{module.name}")
+    return dict(sorted(REGISTRY.items()))
+
+
+def exporter_for(path: str, format_name: str | None) -> Exporter:
+    """The exporter that `format_name` names, else the one for the suffix of `path`.
+
+    Raises:
+        UnknownNameError: no format has this name.
+        UsageError: no format has this suffix, stdout without a format, or something that the
+            format needs is missing.
+    """
+    known = registry()
+    if format_name is not None:
+        if format_name not in known:
+            raise UnknownNameError("format", format_name, known)
+        return known[format_name]()
+    if path == STDOUT:
+        raise UsageError("`-` has no suffix to tell the format", f"add --format {'|'.join(known)}")
+    by_suffix = {suffix: exporter for exporter in known.values() for suffix in exporter.suffixes}
+    fitting = [suffix for suffix in by_suffix if path.lower().endswith(suffix)]
+    if not fitting:
+        raise UsageError(
+            f"the name `{path}` does not tell the format",
+            f"known suffixes: {' '.join(sorted(by_suffix))}",
+        )
+    return by_suffix[max(fitting, key=len)]()

@@ -1,0 +1,39 @@
+"""What a format is, and how it makes itself known."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Protocol, TypeVar
+
+from ckptcli.measure.record import RunRecord
+
+
+class Exporter(Protocol):
+    """Writes a record in one format.
+
+    Attributes:
+        name: what `--format` calls it.
+        suffixes: ends of file names that mean this format; of several the longest wins.
+        binary: whether it renders bytes.
+
+    Making one raises UsageError where something that the format needs is missing, so that it is
+    known before anything is measured.
+    """
+
+    name: ClassVar[str]
+    suffixes: ClassVar[tuple[str, ...]]
+    binary: ClassVar[bool]
+
+    def render(self, record: RunRecord) -> str | bytes:
+        """The whole content of the file; the same record gives the same content."""
+
+
+REGISTRY: dict[str, type[Exporter]] = {}
+"""Filled by `register`; `ckptcli.report.formats.registry` makes sure that it is full."""
+
+ExporterClass = TypeVar("ExporterClass", bound=type[Exporter])
+
+
+def register(exporter: ExporterClass) -> ExporterClass:
+    """Class decorator: makes the format known under its `name`."""
+    REGISTRY[exporter.name] = exporter
+    return exporter

@@ -1,0 +1,111 @@
+"""The memory timeline as a PNG file, drawn by matplotlib (extra `plot`).
+
+matplotlib is imported when a picture is drawn; that it is there is known before.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import io
+import math
+import warnings
+from typing import TYPE_CHECKING, ClassVar
+
+from ckptcli.errors import UsageError
+from ckptcli.measure.record import RunRecord
+from ckptcli.report.charts import (
+    MOST_COLUMNS,
+    Curve,
+    Span,
+    byte_ticks,
+    common_span,
+    curve,
+    resample,
+)
+from ckptcli.report.drawing.style import series_color, series_dash
+from ckptcli.report.drawing.timeline import peak_text, size_label
+from ckptcli.report.formats.base import register
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+SIZE_INCHES = (8.0, 4.0)
+DOTS_PER_INCH = 200
+
+
+@register
+class PngExporter:
+    """Live bytes over the ops of the pass, a line a strategy."""
+
+    name: ClassVar[str] = "png"
+    suffixes: ClassVar[tuple[str, ...]] = (".png",)
+    binary: ClassVar[bool] = True
+
+    def __init__(self) -> None:
+        if importlib.util.find_spec("matplotlib") is None:
+            raise UsageError("PNG needs matplotlib", "pip install 'ckptcli[plot]'")
+
+    def render(self, record: RunRecord) -> bytes:
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+
+        figure = Figure(figsize=SIZE_INCHES, dpi=DOTS_PER_INCH, layout="constrained")
+        FigureCanvasAgg(figure)
+        stream = io.BytesIO()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # a name in a script that the font has no letters for
+            _draw(figure.add_subplot(), record)
+            figure.savefig(stream, format="png", metadata={"Software": None})
+        return stream.getvalue()
+
+
+def _draw(axes: Axes, record: RunRecord) -> None:
+    curves = [curve(s.strategy, s.trace) for s in record.strategies if s.trace.timeline]
+    span = common_span(curves)
+    for i, drawn in enumerate(curves):
+        _draw_curve(axes, i, drawn, span)
+    points = [point for s in record.strategies for point in s.trace.timeline]
+    top = 1.12 * max((point.high_bytes for point in points), default=1)
+    ticks = byte_ticks(top)
+    axes.set_ylim(0, top)
+    axes.set_yticks(ticks, [size_label(tick) for tick in ticks])
+    axes.set_xlim(0, max(1, span.ops))
+    axes.axvline(span.forward, color="0.5", linestyle=":", linewidth=1)
+    axes.set_xlabel(f"ops in order: forward ({span.forward}), then backward")
+    axes.set_ylabel("live bytes")
+    axes.set_title(_literal(record.title), fontsize="medium")
+    axes.grid(axis="y", alpha=0.3)
+    if curves:
+        axes.legend(fontsize="small", loc="lower right")
+
+
+def _draw_curve(axes: Axes, index: int, drawn: Curve, span: Span) -> None:
+    columns = resample(drawn, MOST_COLUMNS, span)
+    heights = [math.nan if point is None else point.high_bytes for point in columns.points]
+    edges = [float(column.first) for column in columns.forward]
+    edges += [float(span.forward + column.first) for column in columns.backward]
+    color = series_color(index)
+    peak = columns.peak or 0
+    edges.append(float(span.ops))
+    axes.stairs(
+        heights,
+        edges,
+        baseline=None,
+        color=color,
+        linewidth=1.6,
+        linestyle=_dashes(index),
+        label=_literal(peak_text(drawn.name, columns.points[peak])),
+    )
+    axes.plot((edges[peak] + edges[peak + 1]) / 2, heights[peak], "o", color=color, markersize=5)
+
+
+def _dashes(index: int) -> str | tuple[int, tuple[float, ...]]:
+    """The dashes of the SVG; matplotlib counts them in widths of the line."""
+    dashes = series_dash(index)
+    return "solid" if dashes is None else (0, tuple(float(d) / 2 for d in dashes.split()))
+
+
+def _literal(text: str) -> str:
+    """`text` as matplotlib shows it as it is: no formulas, no hidden labels."""
+    plain = text.replace("\\", "\\\\").replace("$", r"\$") if "$" in text else text
+    return f" {plain}" if plain.startswith("_") else plain

@@ -1,0 +1,211 @@
+"""What the words and metrics of the output mean: `ckpt explain`.
+
+Invariant: every column, reason, verdict and key of the output has an entry; tests hold it to that.
+Definitions say what is counted, in which unit, and where the figure comes from.
+
+Source of the words of checkpointing: Burn 0.22.1, `burn-autodiff/src/checkpoint`.
+"""
+
+from __future__ import annotations
+
+from ckptcli.errors import UnknownNameError
+
+GLOSSARY = {
+    # What is profiled.
+    "workload": "The differentiable program that is profiled: the silu network, or a case of a "
+    "graph file.",
+    "strategy": "What decides in the forward pass which values are held for the backward pass, and "
+    "which are computed again in it. `ckpt strategies` lists them.",
+    "none": "The strategy that holds every value that the backward pass needs and recomputes "
+    "nothing; the usual reference.",
+    "balanced": "The strategy that recomputes what is bound by memory (element-wise ops) and holds "
+    "what is bound by arithmetic (matrix products). Burn's `BalancedCheckpointing`.",
+    "policy": "Which values of a part of the forward pass a strategy may hold; the others are "
+    "computed again from them.",
+    "device": "Where the arrays live and under which strategy the engine runs, as Burn prints it.",
+    "node": "One value of the recorded graph: a leaf, or the result of an op. Nodes are numbered "
+    "from 0 in the order in which the forward pass makes them.",
+    "leaf": "A node without parents: a parameter, an input or a constant.",
+    "op": "One operation of the forward pass, such as `matmul` or `sigmoid`.",
+    "seed": "The number that the weights, the input and the order of the first round are drawn "
+    "from.",
+    "loss": "The sum of the elements of the program's last value. It is null in JSON if it is not "
+    "finite.",
+    # Memory.
+    "ledger": "The exact account of live storages in bytes: each array that the engine owns, a "
+    "view counted once with its base, from its birth to its last reference. Taken in a pass of its "
+    "own, which is not timed.",
+    "in use": "Bytes of all live storages by the ledger, parameters and input included.",
+    "params + input": "Bytes of the parameters and the input, before the forward pass, by the "
+    "ledger.",
+    "after forward": "Bytes in use when the forward pass is over, by the ledger.",
+    "saved": "Bytes of what is live after the forward pass besides parameters, input and output, "
+    "by the ledger; the number of storages is in brackets. At the peak: such a storage that is "
+    "still live.",
+    "peak": "The most bytes that are live at once in the pass, parameters and input included: the "
+    "larger of the ledger's peak and the one with kernel temporaries.",
+    "ledger peak": "The most bytes in use at once by the ledger, without kernel temporaries. "
+    "Exact; judgements and `--fail-on` go by it.",
+    "kernel temporaries": "Arrays that a NumPy kernel allocates and frees before it returns. The "
+    "ledger cannot see them; tracemalloc does. Bytes; n/a where this NumPy misreports to it.",
+    "in use after backward": "Bytes that are live when the backward pass is over: parameters, "
+    "input, output and the gradients of the parameters, by the ledger.",
+    "parameter": "At the peak: a leaf that requires a gradient.",
+    "input": "At the peak: a leaf that requires no gradient, such as the network's input.",
+    "output": "At the peak: the value that `backward()` was called on, or another value that the "
+    "forward pass left in the caller's hands.",
+    "value": "In a trace: a storage that is the value of a node.",
+    "gradient": "At the peak: the gradient of a value that is no leaf, on its way to the node's "
+    "parents.",
+    "gradient of a parameter": "At the peak: a gradient that the caller gets.",
+    "temporary": "At the peak: a storage that a backward step works with, and that is no value or "
+    "gradient of a node.",
+    "timeline": "Live bytes over the pass, by op: the most that was live while the op ran.",
+    # What is computed twice.
+    "recomputed": "The number of nodes that the backward pass computes again, one counted as often "
+    "as it is computed. At the peak: a storage that holds such a value.",
+    "dropped": "A node whose value no backward step needs: it is not held and not recomputed.",
+    "backup": "What a strategy would need to compute a value again; dropped before the backward "
+    "pass where nobody asks for it.",
+    "retrieval": "A backward step asking for the value of a node; Burn's log has a line for each.",
+    "operations": "Floating-point operations of the forward pass, by each op's formula; "
+    "recomputed operations are given as a share of them. What a backward step evaluates inside "
+    "itself is in neither.",
+    "bytes moved": "Bytes that the ops of the forward pass read and write; recomputed traffic is "
+    "given as a share of them. A view moves none.",
+    "trace": "The memory pass as it went: timeline, lives of storages, fate of each node, "
+    "retrievals. Lists are cut to what a page can show.",
+    # Time.
+    "forward": "Seconds of the forward pass: the median over the rounds.",
+    "backward": "Seconds of the backward pass, recomputation included: the median over the rounds.",
+    "total": "Seconds of forward and backward pass together, summed in each round: the median over "
+    "the rounds. `--fail-on` calls it `time`.",
+    "round": "Every strategy timed once, in an order that is reversed every other round, so that "
+    "all share the drift of the machine.",
+    "rep": "One pass of one strategy; `rep 0` is the first of the warm-up.",
+    "warm-up": "Rounds before the counted ones: shown, never in a median.",
+    "sample": "One timed pass, without the ledger and with the garbage collector off. A pass "
+    "shorter than 10 ms is repeated inside the sample and divided.",
+    "process": "Rounds can be spread over fresh processes (`--processes`). Memory layout and the "
+    "BLAS's threads stay within one: samples of one process are not independent.",
+    "stopped": "Why no further round was made: as many as asked, intervals within 1 %, the most "
+    "rounds, `--max-time`, or an interrupt.",
+    "partial": "The measurement ended before its time; only complete rounds are in the figures.",
+    "median": "The middle one of the sorted samples: half of them are below.",
+    "interval": "Where the true median or ratio lies with 95 % confidence. In one run the exact "
+    "order-statistic interval, between saved runs the percentile interval of the bootstrap.",
+    "range": "The least and the largest value, shown instead of an interval under six rounds.",
+    "middle half": "The interquartile range of the samples as a share of the median (IQR / median)"
+    ": how far the middle half of them spreads.",
+    "least": "The smallest sample.",
+    "mean": "The sum of the samples by their number. A single slow sample moves it; the median "
+    "hardly.",
+    "standard deviation": "How far samples lie from their mean; it says nothing about how well the "
+    "median is known.",
+    "percentile": "p5 and p95: the times that 5 % and 95 % of the samples are below.",
+    # Comparing.
+    "reference": "The strategy that the others are compared with: the one that was added for it, "
+    "else `none`.",
+    "vs reference": "The ratio of the total time to the reference's, and the verdict on it.",
+    "base": "In `ckpt compare`: the saved run that the others are compared with.",
+    "ratio": "How many times the reference's (or base's) time; above 1 is slower. In one run the "
+    "median of the ratios of each round, between saved runs the ratio of the medians.",
+    "threshold": "A time ratio within this of 1 is `same`; 2 % unless `--threshold` says "
+    "otherwise.",
+    "faster": "Time verdict: the whole interval of the ratio is below 1, and not inside the "
+    "threshold.",
+    "slower": "Time verdict: the whole interval of the ratio is above 1, and not inside the "
+    "threshold.",
+    "same": "Time verdict: the whole interval of the ratio is inside the threshold around 1.",
+    "unclear": "Time verdict: the interval, widened where several comparisons are made, holds 1 and "
+    "more than the threshold, or the runs cannot be compared. More rounds or processes narrow it.",
+    "judgement": "One word on what a strategy does to memory against the reference, and why: the "
+    "first that applies of wrong, worse, effective, held only, no effect.",
+    "wrong": "Judgement: a gradient differs from the reference's, bit for bit. The run exits with "
+    "5.",
+    "worse": "Judgement: holds more after forward, or peaks higher by the ledger, by more than "
+    "2 %.",
+    "effective": "Judgement: the ledger's peak is lower by more than 2 %.",
+    "held only": "Judgement: holds less after forward by more than 2 %, but the peak is unchanged; "
+    "the reason says which values set it.",
+    "no effect": "Judgement: neither holds less nor peaks lower by more than 2 %; the reason says "
+    "why.",
+    "identical": "Of gradients: every bit of every gradient is the reference's; DIFFER otherwise.",
+    # Data.
+    "machine": "The processor, memory, Python, NumPy and BLAS that a run was made with. Times of "
+    "different machines are not comparable.",
+    "config": "The effective settings of the command that made the run; `ckpt config` prints them "
+    "with their origin.",
+    "schema": "The name and version of the form of a JSON object, `ckpt.run/1`.",
+    "warning": "What puts a figure in doubt, with a number and advice. On stderr, and in "
+    "`warnings` of the JSON.",
+    "n/a": "Not known, or not measured. Never 0.",
+}
+"""Term -> one or two sentences."""
+
+ALIASES = {
+    "after_backward_bytes": "in use after backward",
+    "after_forward_bytes": "after forward",
+    "backward_s": "backward",
+    "differ": "identical",
+    "forward_flops": "operations",
+    "forward_moved_bytes": "bytes moved",
+    "forward_s": "forward",
+    "grad_sha256": "identical",
+    "grad_sum_w0": "gradient of a parameter",
+    "iqr": "middle half",
+    "iqr / median": "middle half",
+    "iqr_share": "middle half",
+    "ledger_peak_backward_bytes": "ledger peak",
+    "ledger_peak_bytes": "ledger peak",
+    "ledger_peak_forward_bytes": "ledger peak",
+    "max": "range",
+    "min": "least",
+    "p5": "percentile",
+    "p95": "percentile",
+    "params_input_bytes": "params + input",
+    "passes": "sample",
+    "peak_backward_bytes": "peak",
+    "peak_bytes": "ledger peak",
+    "peak_forward_bytes": "peak",
+    "peak_live": "peak",
+    "processes": "process",
+    "ratios": "ratio",
+    "recomputed_by_op": "recomputed",
+    "recomputed_flops": "operations",
+    "recomputed_flops_share": "operations",
+    "recomputed_moved_bytes": "bytes moved",
+    "recomputed_moved_bytes_share": "bytes moved",
+    "recomputed_nodes": "recomputed",
+    "rounds": "round",
+    "saved_bytes": "saved",
+    "saved_tensors": "saved",
+    "strategies": "strategy",
+    "time": "total",
+    "total_s": "total",
+    "traced_peak_backward_bytes": "kernel temporaries",
+    "traced_peak_forward_bytes": "kernel temporaries",
+    "verdict": "judgement",
+    "version": "schema",
+    "warmup": "warm-up",
+    "warnings": "warning",
+}
+"""Other spellings, keys of the JSON among them -> the term that defines them."""
+
+
+def define(term: str) -> tuple[str, str]:
+    """The term that defines `term`, and its definition; case and spaces do not matter.
+
+    Raises:
+        UnknownNameError: no such term; names the nearest.
+    """
+    name = " ".join(term.split()).lower()
+    found = ALIASES.get(name, name)
+    if found not in GLOSSARY:
+        raise UnknownNameError("term", name, [*GLOSSARY, *ALIASES])
+    return found, GLOSSARY[found]
+
+
+def other_names(term: str) -> list[str]:
+    """The aliases of a term of the glossary."""
+    return [alias for alias, name in ALIASES.items() if name == term]

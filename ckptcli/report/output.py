@@ -1,0 +1,131 @@
+"""A file that a result is written to: opened before measuring, replaced whole, never half.
+
+Invariants: the target is either what it was or a whole content, at every moment; no temporary file
+stays behind, unless the process is killed by a signal that it cannot handle.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+from itertools import count
+from pathlib import Path
+from types import TracebackType
+
+from ckptcli.errors import OutputFileError, UsageError
+
+
+class OutputFile:
+    """Writes `path` by way of a temporary file beside it. Use `open`; `close` when done."""
+
+    def __init__(self, path: Path, target: Path) -> None:
+        self.path = path
+        self._target = target
+        self._temporary: Path | None = None
+        self._descriptor: int | None = None
+
+    @classmethod
+    def open(cls, path: Path, force: bool) -> OutputFile:
+        """Make sure that `path` can be written, without touching it.
+
+        Raises:
+            UsageError: it exists and `force` is not given, it is not a regular file, or its
+                directory is absent or cannot be written.
+        """
+        _check_target(path, force)
+        file = cls(path, Path(os.path.realpath(path)))  # what a link points at, not the link
+        try:
+            file._open_temporary()
+        except OSError as error:
+            raise UsageError(
+                f"`{path}` cannot be written: {_reason(error)}",
+                "name a file in a directory that exists and is writable",
+            ) from error
+        return file
+
+    def write(self, data: str | bytes) -> None:
+        """Replace the content of the file; text is written as UTF-8.
+
+        Raises:
+            OutputFileError: it cannot be written; the target is what it was before.
+        """
+        content = data.encode("utf-8", "backslashreplace") if isinstance(data, str) else data
+        try:
+            self._replace(content)
+        except OSError as error:
+            raise OutputFileError(
+                f"`{self.path}` cannot be written: {_reason(error)}",
+                "free space or name another file",
+            ) from error
+
+    def close(self) -> None:
+        """Remove the temporary file, if there is one; the target stays. May be called again."""
+        descriptor, self._descriptor = self._descriptor, None
+        temporary, self._temporary = self._temporary, None
+        with contextlib.suppress(OSError):
+            if descriptor is not None:
+                os.close(descriptor)
+        with contextlib.suppress(OSError):
+            if temporary is not None:
+                temporary.unlink()
+
+    def __enter__(self) -> OutputFile:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _replace(self, content: bytes) -> None:
+        """Write beside the target, then rename; whatever interrupts leaves no temporary file."""
+        try:
+            if self._descriptor is None:
+                self._open_temporary()
+            assert self._descriptor is not None
+            assert self._temporary is not None
+            _write_all(self._descriptor, content)
+            self._keep_mode(self._temporary)
+            os.replace(self._temporary, self._target)
+        finally:
+            self.close()
+
+    def _open_temporary(self) -> None:
+        for number in count():
+            temporary = self._target.with_name(f".ckpt-{os.getpid()}-{number}.tmp")
+            try:
+                descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+            except FileExistsError:
+                continue
+            self._temporary, self._descriptor = temporary, descriptor
+            return
+
+    def _keep_mode(self, temporary: Path) -> None:
+        """A file that is replaced keeps its permissions."""
+        with contextlib.suppress(FileNotFoundError):
+            temporary.chmod(stat.S_IMODE(self._target.stat().st_mode))
+
+
+def _check_target(path: Path, force: bool) -> None:
+    if not os.path.lexists(path):
+        return
+    if path.exists() and not path.is_file():
+        raise UsageError(f"`{path}` is not a regular file", "name a file")
+    if not force:
+        raise UsageError(f"`{path}` exists already", "--force replaces it")
+
+
+def _write_all(descriptor: int, content: bytes) -> None:
+    """All of it, on the disk."""
+    left = memoryview(content)
+    while left:
+        left = left[os.write(descriptor, left) :]
+    os.fsync(descriptor)
+
+
+def _reason(error: OSError) -> str:
+    return error.strerror or str(error)

@@ -1,0 +1,131 @@
+"""Live bytes over the pass as lines of text, one strategy a line, on one common scale.
+
+A column is one stretch of ops; its bar is the most that was live in it. Forward and backward are
+told apart by a mark between them; the peak is marked and named below.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ckptcli import units
+from ckptcli.measure.record import RunRecord, StrategyRecord, TimelinePoint
+
+_BLOCKS = " ▁▂▃▄▅▆▇█"
+_ASCII_BLOCKS = " .:-=+*#@"
+_WHY_GLYPHS = {
+    "parameter": ("p", "p"),
+    "input": ("i", "i"),
+    "saved": ("█", "#"),
+    "recomputed": ("▓", "R"),
+    "gradient": ("▒", "g"),
+    "gradient of a parameter": ("░", "G"),
+}
+"""What sets a peak, in the order in which a bar shows it; everything else counts as temporary."""
+
+FEWEST_COLUMNS = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One stretch of the pass: the most that was live, and the op at which it was."""
+
+    phase: str
+    high_bytes: int
+    point: TimelinePoint
+
+
+def timeline_text(record: RunRecord, width: int, unicode: bool) -> str:
+    """A line a strategy, then one that names each peak; empty without a timeline."""
+    named = [strategy for strategy in record.strategies if strategy.trace.timeline]
+    if not named:
+        return ""
+    label = max(len(strategy.strategy) for strategy in named)
+    columns = max(FEWEST_COLUMNS, width - label - 6)
+    scale = max(point.high_bytes for s in named for point in s.trace.timeline)
+    lines = [
+        f"live bytes over the pass, forward | backward; full height {units.size(scale)}",
+    ]
+    for strategy in named:
+        drawn = _line(resample(strategy.trace.timeline, columns), scale, unicode)
+        lines.append(f"{strategy.strategy:<{label}}  {drawn}")
+        lines.append(f"{'':<{label}}  {_peak_mark(strategy, columns, unicode)}")
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def resample(timeline: Sequence[TimelinePoint], columns: int) -> list[Column]:
+    """At most `columns` columns; every phase has at least one, no peak is lost."""
+    forward = [point for point in timeline if point.phase == "forward"]
+    backward = [point for point in timeline if point.phase != "forward"]
+    share = round(columns * len(forward) / len(timeline))
+    counts = [(forward, share), (backward, columns - share)]
+    return [
+        column
+        for points, wanted in counts
+        if points
+        for column in _columns(points, max(1, min(wanted, len(points))))
+    ]
+
+
+def peak_bars(record: RunRecord, width: int, unicode: bool) -> str:
+    """What is live at each strategy's peak, as one bar a strategy on one common scale."""
+    label = max((len(s.strategy) for s in record.strategies), default=0)
+    scale = max((s.memory.peak_live.total_bytes for s in record.strategies), default=0)
+    if scale == 0:
+        return ""
+    room = max(FEWEST_COLUMNS, width - label - 14)
+    lines = ["at the peak of backward: " + _legend(unicode)]
+    for strategy in record.strategies:
+        peak = strategy.memory.peak_live
+        bar = "".join(
+            glyph * round(room * size_bytes / scale)
+            for glyph, size_bytes in _shares(strategy, unicode)
+        )
+        lines.append(f"{strategy.strategy:<{label}}  {bar} {units.size(peak.total_bytes)}")
+    return "\n".join(lines)
+
+
+def _columns(points: Sequence[TimelinePoint], count: int) -> list[Column]:
+    edges = [len(points) * i // count for i in range(count + 1)]
+    stretches = [points[start:stop] for start, stop in itertools.pairwise(edges)]
+    highest = [max(stretch, key=lambda point: point.high_bytes) for stretch in stretches]
+    return [Column(point.phase, point.high_bytes, point) for point in highest]
+
+
+def _line(columns: Sequence[Column], scale: int, unicode: bool) -> str:
+    blocks = _BLOCKS if unicode else _ASCII_BLOCKS
+    text = ""
+    for before, column in zip([columns[0], *columns], columns):
+        if before.phase == "forward" != column.phase:
+            text += "|"
+        text += blocks[-(-column.high_bytes * (len(blocks) - 1) // scale)]
+    return text
+
+
+def _peak_mark(record: StrategyRecord, columns: int, unicode: bool) -> str:
+    drawn = resample(record.trace.timeline, columns)
+    position = max(range(len(drawn)), key=lambda i: drawn[i].high_bytes)
+    point = drawn[position].point
+    bar = point.phase != "forward" and any(column.phase == "forward" for column in drawn)
+    where = f"{point.phase} of node {point.node} ({point.op})"
+    text = f"peak {units.size(point.high_bytes)} in {where}"
+    offset = position + bar
+    mark = "▲" if unicode else "^"
+    if offset > columns // 2 and offset > len(text):
+        return f"{text} {mark}".rjust(offset + 1)
+    return " " * offset + f"{mark} {text}"
+
+
+def _shares(record: StrategyRecord, unicode: bool) -> list[tuple[str, int]]:
+    by_why = dict(record.memory.peak_live.bytes_by_why)
+    index = 0 if unicode else 1
+    shares = [(glyphs[index], by_why.pop(why, 0)) for why, glyphs in _WHY_GLYPHS.items()]
+    return [*shares, ("t", sum(by_why.values()))]
+
+
+def _legend(unicode: bool) -> str:
+    index = 0 if unicode else 1
+    named = [f"{glyphs[index]} {why}" for why, glyphs in _WHY_GLYPHS.items()]
+    return ", ".join([*named, "t temporary"])

@@ -1,0 +1,371 @@
+"""The schema that is shipped, against what the command prints; and reading back what was written."""
+
+from __future__ import annotations
+
+import copy
+import json
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings, strategies as st
+from jsonschema import Draft202012Validator
+
+from ckptcli.cli.main import run_command
+from ckptcli.cli.records import read_record_file
+from ckptcli.errors import RecordFileError
+from ckptcli.measure.record import SCHEMA, RunRecord
+from ckptcli.measure.record_json import read_record, record_json, record_object
+from ckptcli.measure.rounds import Plan
+from ckptcli.profiling.profile import profile
+from ckptcli.workloads.silu import SiluWorkload
+from tests.records import balanced_record, none_record, run_record
+
+SHIPPED = files("ckptcli.measure") / "schema" / "run-1.json"
+SCHEMA_TEXT = SHIPPED.read_text(encoding="utf-8")
+VALIDATOR = Draft202012Validator(json.loads(SCHEMA_TEXT))
+
+Path_ = tuple[str | int, ...]
+
+SMALL = ("--layers", "2", "--n", "16", "--reps", "2")
+GRAPH = {
+    "ops": [
+        {"op": "leaf", "req": True, "data": [1, 2, 3, 4]},
+        {"op": "leaf", "data": [1, 2, 3, 4]},
+        {"op": "mul", "in": [0, 1]},
+        {"op": "exp", "in": [2]},
+        {"op": "matmul", "in": [3, 0]},
+    ]
+}
+DIVERGED = {
+    "ops": [
+        {"op": "leaf", "req": True, "data": [1000, 2000]},
+        {"op": "exp", "in": [0]},
+        {"op": "exp", "in": [1]},
+    ]
+}
+NODE_ID_LISTS = {"parents", "visited", "held_for_constants"}
+LONGEST = 2000
+
+
+def printed(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, Any]:
+    """What `ckpt run --json` prints."""
+    assert run_command(["run", *arguments, "--json", "-q"]) == 0
+    found: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return found
+
+
+def check(data: Any) -> None:
+    """Valid, without array values, and read back as the record that it is."""
+    VALIDATOR.validate(data)
+    for path, value in leaves_and_lists(data):
+        if isinstance(value, list):
+            named = path[-1] if isinstance(path[-1], str) else path[-2]
+            assert len(value) <= LONGEST, path
+            numbers = [item for item in value if isinstance(item, int | float)]
+            if numbers:
+                assert named in {"samples", "shape"} | NODE_ID_LISTS, path
+            if any(isinstance(item, float) for item in numbers):
+                assert named == "samples", path
+    text = json.dumps(data)
+    assert record_object(read_record(text, "text")) == data
+
+
+def leaves_and_lists(data: Any, path: Path_ = ()) -> Iterator[tuple[Path_, Any]]:
+    """Every value that is no object, with the way to it."""
+    if isinstance(data, dict):
+        for key, value in data.items():
+            yield from leaves_and_lists(value, (*path, key))
+        return
+    yield path, data
+    if isinstance(data, list):
+        for index, value in enumerate(data):
+            yield from leaves_and_lists(value, (*path, index))
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Callable[[Any], str]:
+    def write(content: Any) -> str:
+        path = tmp_path / "program.json"
+        path.write_text(json.dumps(content))
+        return f"graph:{path}"
+
+    return write
+
+
+def test_the_schema_is_one() -> None:
+    VALIDATOR.check_schema(json.loads(SCHEMA_TEXT))
+    assert json.loads(SCHEMA_TEXT)["properties"]["schema"]["const"] == SCHEMA
+
+
+def schemas(schema: Any, place: str = "$") -> Iterator[tuple[str, dict[str, Any]]]:
+    """Every property's schema in it, by its place."""
+    if isinstance(schema, dict):
+        for key, value in schema.items():
+            if key == "properties":
+                yield from ((f"{place}.{name}", inner) for name, inner in value.items())
+            yield from schemas(value, f"{place}.{key}")
+    elif isinstance(schema, list):
+        for value in schema:
+            yield from schemas(value, place)
+
+
+def test_every_key_is_described_and_its_unit_named() -> None:
+    document = json.loads(SCHEMA_TEXT)
+    found = dict(schemas(document))
+    assert len(found) > 100
+    for place, schema in found.items():
+        target = document["$defs"][schema["$ref"].split("/")[-1]] if "$ref" in schema else schema
+        text = schema.get("description", "") + target.get("description", "")
+        assert text.rstrip(".").strip(), place
+        unit = {"_s": "second", "_bytes": "byte"}.get(place[place.rindex("_") :], "")
+        kinds = target.get("type", ())
+        if unit and {"number", "integer"} & {*([kinds] if isinstance(kinds, str) else kinds)}:
+            assert unit in text, place
+
+
+def test_every_object_of_the_record_is_closed() -> None:
+    """What is open says so: settings, and counts by a name of the program."""
+    document = json.loads(SCHEMA_TEXT)
+    by_name = [
+        place
+        for place, schema in schemas(document)
+        if schema.get("type") == "object" and schema["additionalProperties"] is not False
+    ]
+    assert {place.rpartition(".")[2] for place in by_name} == {
+        *("workload", "config", "bytes_by_why", "recomputed_by_op", "openblas_variables")
+    }
+
+
+def test_two_strategies(capsys: pytest.CaptureFixture[str]) -> None:
+    data = printed(capsys, *SMALL)
+    check(data)
+    assert [entry["judgement"] is None for entry in data["strategies"]] == [True, False]
+
+
+@pytest.mark.parametrize("arguments", [("-s", "none"), ("-s", "balanced", "--no-reference")])
+def test_one_strategy(capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...]) -> None:
+    data = printed(capsys, *SMALL, *arguments)
+    check(data)
+    assert [entry["ratios"] for entry in data["strategies"]] == [None]
+
+
+def test_one_strategy_beside_the_reference(capsys: pytest.CaptureFixture[str]) -> None:
+    data = printed(capsys, *SMALL, "-s", "balanced")
+    check(data)
+    assert [entry["reference"] for entry in data["strategies"]] == [True, False]
+
+
+def test_rounds_until_narrow(capsys: pytest.CaptureFixture[str]) -> None:
+    data = printed(capsys, "--layers", "1", "--n", "8", "--max-time", "0.001")
+    check(data)
+    assert data["rounds"] == 9
+    assert data["strategies"][1]["ratios"]["total"]["exact"]
+
+
+def test_a_graph_file(capsys: pytest.CaptureFixture[str], program: Callable[[Any], str]) -> None:
+    data = printed(capsys, "--workload", program(GRAPH), "--reps", "1", "--warmup", "0")
+    check(data)
+    (node,) = [n for n in data["strategies"][1]["trace"]["nodes"] if n["held_for_constants"]]
+    assert node["held_for_constants"] == [1]
+    assert data["strategies"][0]["passes"]["warmup"] == []
+
+
+def test_a_loss_that_is_not_finite(
+    capsys: pytest.CaptureFixture[str], program: Callable[[Any], str]
+) -> None:
+    data = printed(capsys, "--workload", program(DIVERGED), "--reps", "1")
+    VALIDATOR.validate(data)
+    assert [entry["loss"] for entry in data["strategies"]] == [None, None]
+    assert "strategies[1].loss is inf, printed as null" in data["warnings"]
+    back = read_record(json.dumps(data), "text")
+    assert all(math.isnan(strategy.outcome.loss) for strategy in back.strategies)
+    VALIDATOR.validate(record_object(back))
+
+
+@pytest.mark.parametrize("rounds", [0, 1, 3])
+def test_an_interrupted_run(rounds: int) -> None:
+    def stop(record: RunRecord) -> None:
+        assert record.partial
+        check(record_object(record))
+        if record.rounds == rounds:
+            raise KeyboardInterrupt
+
+    plan = Plan(reps=5, warmup=1)
+    record = profile(SiluWorkload(layers=1, n=8), plan=plan, finished=stop)
+    assert (record.partial, record.rounds, record.stopped) == (True, rounds, "interrupted")
+    check(record_object(record))
+    assert read_record(record_json(record), "text") == record
+
+
+def test_a_long_program_stays_small(
+    capsys: pytest.CaptureFixture[str], program: Callable[[Any], str]
+) -> None:
+    ops = [{"op": "sin", "in": [i]} for i in range(LONGEST + 100)]
+    leaf = {"op": "leaf", "req": True, "data": [0.5]}
+    data = printed(capsys, "--workload", program({"ops": [leaf, *ops]}), "--reps", "1")
+    check(data)
+
+
+def test_what_was_measured_is_read_back_as_it_was() -> None:
+    record = profile(SiluWorkload(layers=2, n=8), plan=Plan(reps=7))
+    assert read_record(record_json(record), "text") == record
+
+
+times = st.floats(min_value=1e-9, max_value=1e6)
+many_times = st.lists(times, max_size=12)
+
+
+@given(own=many_times, reference=many_times, warnings=st.lists(st.text(), max_size=3))
+@settings(max_examples=60, deadline=None)
+def test_any_finite_record_is_valid_and_read_back(
+    own: list[float], reference: list[float], warnings: list[str]
+) -> None:
+    record = run_record(
+        none_record(reference), balanced_record(own[: len(reference)]), warnings=tuple(warnings)
+    )
+    data = json.loads(record_json(record))
+    VALIDATOR.validate(data)
+    assert read_record(json.dumps(data), "text") == record
+
+
+@pytest.mark.parametrize("value", [math.inf, -math.inf, math.nan])
+def test_a_figure_that_is_not_finite_is_null_and_named(value: float) -> None:
+    outcome = replace(none_record().outcome, grad_sum_w0=value)
+    data = record_object(run_record(none_record(outcome=outcome), balanced_record()))
+    VALIDATOR.validate(data)
+    assert data["strategies"][0]["grad_sum_w0"] is None
+    assert data["warnings"] == [f"strategies[0].grad_sum_w0 is {value}, printed as null"]
+
+
+def whole() -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(record_json(run_record()))
+    return found
+
+
+def refused(text: str, match: str) -> RecordFileError:
+    with pytest.raises(RecordFileError, match=match) as caught:
+        read_record(text, "`old.json`")
+    assert caught.value.exit_code == 2
+    assert "`old.json`" in caught.value.message
+    assert caught.value.hint
+    return caught.value
+
+
+@pytest.mark.parametrize("schema", ["ckpt.run/2", "ckpt.run/10", "ckpt.run/1.1"])
+def test_a_newer_schema_is_refused_by_name(schema: str) -> None:
+    error = refused(
+        json.dumps({**whole(), "schema": schema}), f"has schema `{schema}`, this version reads"
+    )
+    assert "`ckpt.run/1`" in error.message
+    assert "version of ckpt" in (error.hint or "")
+
+
+@pytest.mark.parametrize("schema", ["ckpt.compare/1", "pyperf", 1, None, ["ckpt.run/1"]])
+def test_a_foreign_schema_is_refused_by_name(schema: Any) -> None:
+    refused(json.dumps({**whole(), "schema": schema}), "has schema `.*`, not `ckpt.run/1`")
+
+
+@pytest.mark.parametrize("text", ["[]", "[1, 2]", "1", "null", '"ckpt.run/1"', "{}", "true"])
+def test_what_is_no_record_is_refused(text: str) -> None:
+    refused(text, "has schema `None`, not `ckpt.run/1`")
+
+
+@pytest.mark.parametrize("text", ["", " ", "{", "not json", "[1, 2"])
+def test_what_is_no_json_is_refused(text: str) -> None:
+    with pytest.raises(RecordFileError, match=r"is not JSON: .* at line 1, column \d+") as caught:
+        read_record(text, "`old.json`")
+    assert caught.value.exit_code == 2
+
+
+def test_a_truncated_file_is_refused() -> None:
+    text = record_json(run_record())
+    for length in range(0, len(text) - 2, 397):
+        with pytest.raises(RecordFileError, match=r"is not JSON"):
+            read_record(text[:length], "`old.json`")
+
+
+DERIVED = {
+    *("judgement", "recomputed_nodes", "peak_forward_bytes", "peak_backward_bytes", "rounds"),
+    *("recomputed_flops_share", "recomputed_moved_bytes_share", "ratios"),
+    *("forward_s", "backward_s", "total_s"),
+}
+"""Written for readers, computed anew when a file is read."""
+
+
+def keys(data: Any, path: Path_ = ()) -> Iterator[Path_]:
+    """The way to every key, of lists the first entry's alone."""
+    if isinstance(data, dict):
+        for key, value in data.items():
+            yield (*path, key)
+            yield from keys(value, (*path, key))
+    elif isinstance(data, list) and data:
+        yield from keys(data[0], (*path, 0))
+
+
+def parent(data: Any, path: Path_) -> Any:
+    for key in path[:-1]:
+        data = data[key]
+    return data
+
+
+def test_a_file_without_a_key_is_refused() -> None:
+    data = whole()
+    named = json.loads(SCHEMA_TEXT)
+    checked = 0
+    for path in keys(data):
+        changed = copy.deepcopy(data)
+        del parent(changed, path)[path[-1]]
+        if VALIDATOR.is_valid(changed):
+            continue  # A name of the program or of a setting.
+        checked += 1
+        text = json.dumps(changed)
+        if DERIVED.isdisjoint(path[2:3]) and path != ("rounds",) and path[-1] != "name":
+            with pytest.raises(RecordFileError):
+                read_record(text, "`old.json`")
+        elif path[-1] != "name":
+            assert read_record(text, "`old.json`") == run_record()
+    assert checked > 90
+    assert named["required"]
+
+
+def test_a_missing_key_is_named() -> None:
+    data = whole()
+    del data["strategies"][0]["saved_bytes"]
+    assert (
+        "KeyError('saved_bytes')" in refused(json.dumps(data), "is not a whole ckpt.run/1").message
+    )
+
+
+@pytest.mark.parametrize("value", ["text", [], {}, None, True, -1, 0, 1.5, "nan"])
+def test_a_wrong_value_ends_in_an_error_or_a_record(value: Any, tmp_path: Path) -> None:
+    """Never in a traceback: the command reads files that people have touched."""
+    data = whole()
+    path = tmp_path / "old.json"
+    for way in keys(data):
+        changed = copy.deepcopy(data)
+        parent(changed, way)[way[-1]] = value
+        path.write_text(json.dumps(changed))
+        try:
+            read_record_file(str(path))
+        except RecordFileError as error:
+            assert error.exit_code == 2
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[]", "{", '{"schema": "ckpt.run/2"}', '{"schema": "ckpt.run/1"}']
+)
+def test_the_command_says_so_and_ends_with_2(
+    text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "old.json"
+    path.write_text(text)
+    assert run_command(["show", str(path)]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert str(path) in captured.err
+    assert "Traceback" not in captured.err
