@@ -15,7 +15,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from enum import Enum
 from itertools import count
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from ckptcli.checkpoint.regions import Region
 
 process_node_ids: Callable[[], int] = count().__next__
 """Burn's numbering: one counter for the process, never reset, taken when a tensor is created."""
@@ -67,6 +70,7 @@ class Node:
         parents: the operands' nodes in operand order, untracked ones included.
         mask: bit i is set when operand i is tracked.
         recompute: True when the value is computed again instead of being held.
+        region: the region in which the node was made; None outside of all.
         state: what the op keeps outside the checkpointer (shapes, indices).
         saved: the nodes whose values the backward step retrieves, in retrieval order.
         saved_values: their values, None for one that is recomputed; the checkpointer takes them.
@@ -87,6 +91,7 @@ class Node:
         "params",
         "parents",
         "recompute",
+        "region",
         "saved",
         "saved_values",
         "state",
@@ -101,6 +106,7 @@ class Node:
     parents: tuple[Node, ...]
     mask: int
     recompute: bool
+    region: Region | None
     state: Any
     saved: tuple[Node, ...]
     saved_values: tuple[Any, ...]
@@ -140,6 +146,7 @@ def leaf_node(node_id: int, tracked: int) -> Node:
     node.parents = ()
     node.mask = 0
     node.recompute = False
+    node.region = None
     node.state = None
     node.saved = ()
     node.backup = ()

@@ -40,6 +40,7 @@ def unary(op: Op, x: Tensor, params: Any = None) -> Tensor:
     node.order = x_node.order + 1
     node.op = op
     node.params = params
+    node.region = device.region
     if x_node.tracked:
         node.tracked = node.mask = 1
         parents = node.parents = (x_node,)
@@ -54,7 +55,7 @@ def unary(op: Op, x: Tensor, params: Any = None) -> Tensor:
         else:
             node.saved = ()
     else:
-        _untracked(op, node, device)
+        _untracked(op, node, device, (x,))
     output = Tensor()
     output.value = value
     output.node = node
@@ -90,6 +91,7 @@ def binary(op: Op, lhs: Tensor, rhs: Tensor, params: Any = None) -> Tensor:
     node.order = (order if order > rhs_node.order else rhs_node.order) + 1
     node.op = op
     node.params = params
+    node.region = device.region
     mask = lhs_node.tracked | rhs_node.tracked << 1
     if mask:
         node.tracked = 1
@@ -116,7 +118,7 @@ def binary(op: Op, lhs: Tensor, rhs: Tensor, params: Any = None) -> Tensor:
         else:
             node.saved = ()
     else:
-        _untracked(op, node, device)
+        _untracked(op, node, device, (lhs, rhs))
     output = Tensor()
     output.value = value
     output.node = node
@@ -151,6 +153,7 @@ def many(op: Op, operands: Sequence[Tensor], params: Any = None) -> Tensor:
     node.order = 1 + max(parent.order for parent in nodes)
     node.op = op
     node.params = params
+    node.region = device.region
     node.saved = node.backup = ()
     node.mask = sum(parent.tracked << position for position, parent in enumerate(nodes))
     if node.mask:
@@ -164,21 +167,30 @@ def many(op: Op, operands: Sequence[Tensor], params: Any = None) -> Tensor:
                 None if operand.node.recompute else operand.value for operand in operands
             )
     else:
-        _untracked(op, node, device)
+        _untracked(op, node, device, operands)
     output = wrap(value, node, device)
     if device.sink is not None:
         device.sink.emit(created(output, nodes, values))
     return output
 
 
-def _untracked(op: Op, node: Node, device: Device) -> None:
-    """A constant: nothing is saved, and whatever checkpoints it holds it by value."""
+def _untracked(op: Op, node: Node, device: Device, operands: Sequence[Tensor]) -> None:
+    """A constant: nothing is saved, and whatever checkpoints it holds it by value.
+
+    Inside a region a constant is recomputed like everything else, from operands that are backed up.
+    """
     node.tracked = node.mask = 0
     node.recompute = False
-    if not op.step_when_untracked:
-        node.op = None
     node.parents = node.saved = node.backup = ()
     node.state = None
+    if device.region is not None:
+        node.parents = node.backup = tuple(operand.node for operand in operands)
+        node.backup_values = tuple(
+            None if operand.node.recompute else operand.value for operand in operands
+        )
+        node.recompute = device.region.recomputes(node)
+    if not op.step_when_untracked:
+        node.op = None
     if not device.is_autodiff:
         node.order = 0
 

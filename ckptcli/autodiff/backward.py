@@ -23,7 +23,7 @@ from ckptcli.autodiff.op import Flow, Op
 from ckptcli.autodiff.reduction import unbroadcast
 from ckptcli.autodiff.tensor import Tensor, method
 from ckptcli.backends.base import Namespace
-from ckptcli.checkpoint.strategies.base import Retriever
+from ckptcli.checkpoint.retriever import Retriever
 from ckptcli.errors import ConsumedNodeError, UntrackedBackwardWarning, UntrackedLeafError
 from ckptcli.events import GradientRegistered, Sink, StepStarted
 from ckptcli.graph import CONSUMED, Node
@@ -129,16 +129,15 @@ class _Pass:
             op: Op = step.op  # type: ignore[assignment]
             step_id = step.id
             if sink is not None:
-                retriever.step = step_id
                 sink.emit(StepStarted(step_id, op.name))
             saved = step.saved
             count = len(saved)
             if count == 1:
-                kept = [retrieve(saved[0])]
+                kept = [retrieve(saved[0], step)]
             elif count == 2:
-                kept = [retrieve(saved[0]), retrieve(saved[1])]
+                kept = [retrieve(saved[0], step), retrieve(saved[1], step)]
             else:
-                kept = [retrieve(node) for node in saved]
+                kept = [retrieve(node, step) for node in saved]
             owned = step_id not in shared
             result = op.backward(namespace, arrays.pop(step_id), owned, kept, step)
             if op.arity == 1:

@@ -5,14 +5,17 @@ Source: Burn 0.22.1, `Device::autodiff` and `Device::gradient_checkpointing`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from ckptcli.autodiff.tensor import Tensor, new_leaf
 from ckptcli.backends import open_backend
 from ckptcli.backends.base import Backend
+from ckptcli.checkpoint.policies import Policy
+from ckptcli.checkpoint.region_plan import needed_from_outside
+from ckptcli.checkpoint.regions import Region
 from ckptcli.checkpoint.strategies.balanced import BalancedCheckpointing
-from ckptcli.checkpoint.strategies.base import Strategy
+from ckptcli.checkpoint.strategies.base import LayerRegion, Strategy
 from ckptcli.checkpoint.strategies.none import NoCheckpointing
 from ckptcli.errors import DeviceError
 from ckptcli.events import Sink
@@ -30,7 +33,8 @@ class Device:
         sink: who watches the engine; None for nobody.
         node_ids: the numbering that tensors on the tape share.
         next_id: takes the next node id; without autodiff there are none to take.
-        recomputes: the strategy's decision, bound once.
+        region: the region that is open now, if one is.
+        recomputes: decides for each node: the open region, or else the strategy.
     """
 
     __slots__ = (
@@ -40,6 +44,7 @@ class Device:
         "next_id",
         "node_ids",
         "recomputes",
+        "region",
         "sink",
         "strategy",
     )
@@ -59,6 +64,7 @@ class Device:
         self.node_ids = node_ids
         self.next_id = node_ids if self.is_autodiff else _no_id
         self.recomputes: Callable[[Node], bool] = self.strategy.recomputes
+        self.region: Region | None = None
 
     def autodiff(self) -> Device:
         """The same device with a tape, without checkpointing.
@@ -92,6 +98,42 @@ class Device:
     def inner(self) -> Device:
         """The same device without autodiff."""
         return Device(self.backend, None, self.sink, self.node_ids)
+
+    def open_region(self, name: str, policy: Policy) -> Region:
+        """Begin a region: ops on this device belong to it until it is closed."""
+        self.region = Region(name, policy, self.region)
+        self.recomputes = self.region.recomputes
+        return self.region
+
+    def close_region(self, region: Region) -> None:
+        """End the region that was opened last."""
+        assert region is self.region, "regions are closed in the order in which they were opened"
+        self.region = region.parent
+        if region.parent is None:
+            self.recomputes = self.strategy.recomputes
+            region.close(needed_from_outside)
+        else:
+            self.recomputes = region.parent.recomputes
+
+    def layers(self, count: int) -> Iterable[int]:
+        """0 to count - 1, with the strategy's regions opened and closed on the way."""
+        groups = self.strategy.layer_regions(count)
+        return range(count) if groups is None else self._layers_in_regions(groups)
+
+    def _layers_in_regions(self, groups: Sequence[LayerRegion]) -> Iterator[int]:
+        layer = 0
+        for group in groups:
+            region = None
+            if group.policy is not None:
+                name = f"layers {layer} to {layer + group.size - 1}"
+                region = self.open_region(name, group.policy)
+            try:
+                for _ in range(group.size):
+                    yield layer
+                    layer += 1
+            finally:
+                if region is not None:
+                    self.close_region(region)
 
     def check_autodiff(self, what: str) -> None:
         """Raise `DeviceError` unless the device has a tape."""

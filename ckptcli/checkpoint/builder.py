@@ -16,81 +16,116 @@ from typing import Any
 
 from ckptcli.backends.base import Namespace
 from ckptcli.checkpoint.checkpointer import Checkpointer, WatchedCheckpointer
+from ckptcli.checkpoint.region_plan import Plans, plan_regions
+from ckptcli.checkpoint.region_retriever import RegionRetriever
+from ckptcli.checkpoint.retriever import Retriever
 from ckptcli.errors import CheckpointError
 from ckptcli.events import BackwardStarted, Sink
 from ckptcli.graph import Node
 
 
-def build(steps: list[Node], namespace: Namespace, sink: Sink | None) -> Checkpointer:
-    """The checkpointer for `steps` (in emission order, root first).
+def build(steps: list[Node], namespace: Namespace, sink: Sink | None) -> Retriever:
+    """What answers the backward pass over `steps` (in emission order, root first).
 
-    The values move from the nodes to the checkpointer: afterwards the nodes hold none.
+    The values move from the nodes to the retriever: afterwards the nodes hold none.
 
     Raises:
         CheckpointError: a value is needed that no step saved.
     """
-    values: dict[int, Any] = {}
-    required: dict[int, int] = {}
-    retro_forwards: dict[int, Node] = {}
+    states = _States()
+    required = states.required
+    values = states.values
+    in_regions: list[tuple[Node, Node]] = []
     backups: list[Node] = []
     for step in steps:
         saved = step.saved
         if saved:
             for node, value in zip(saved, step.saved_values):
-                if node.recompute:
-                    _require(node, required, retro_forwards)
-                else:
+                if value is not None:
                     node_id = node.id
                     required[node_id] = required.get(node_id, 0) + 1
                     values[node_id] = value
+                elif node.region is None:
+                    states.require(node)
+                else:
+                    in_regions.append((step, node))
             step.saved_values = ()
         if step.backup:
             backups.append(step)
-    dropped = _take_backups(backups, required, values)
-    if len(values) + len(retro_forwards) != len(required):
-        _raise_missing(required, values, retro_forwards)
-    if sink is None:
-        return Checkpointer(values, required, retro_forwards, namespace)
-    sink.emit(BackwardStarted(steps[0].id, len(steps), dict(required), tuple(dropped)))
-    watched = WatchedCheckpointer(values, required, retro_forwards, namespace)
-    watched.sink = sink
-    return watched
+    plans = states.require_regions(in_regions) if in_regions else None
+    dropped = states.take_backups(backups)
+    states.check_complete()
+    checkpointer = states.checkpointer(namespace, sink)
+    if sink is not None:
+        sink.emit(BackwardStarted(steps[0].id, len(steps), dict(required), tuple(dropped)))
+    return checkpointer if plans is None else RegionRetriever(checkpointer, plans, namespace, sink)
 
 
-def _require(node: Node, required: dict[int, int], retro_forwards: dict[int, Node]) -> None:
-    """Count one use of `node`; on its first, one use of each parent too, up to held values."""
-    stack = [node]
-    while stack:
-        current = stack.pop()
-        node_id = current.id
-        if node_id in required:
-            required[node_id] += 1
-            continue
-        required[node_id] = 1
-        if current.recompute:
-            retro_forwards[node_id] = current
-            stack.extend(current.parents)
+class _States:
+    """What the checkpointer is made of, while it is being counted."""
 
+    __slots__ = ("required", "retro_forwards", "values")
 
-def _take_backups(
-    steps: Iterable[Node], required: dict[int, int], values: dict[int, Any]
-) -> list[int]:
-    """Move the backups that are required into `values`; returns the ids of those dropped."""
-    dropped = []
-    for step in steps:
-        for node, value in zip(step.backup, step.backup_values):
-            if node.recompute or node.id in values:
+    def __init__(self) -> None:
+        self.values: dict[int, Any] = {}
+        self.required: dict[int, int] = {}
+        self.retro_forwards: dict[int, Node] = {}
+
+    def require(self, node: Node) -> None:
+        """Count one use of `node`; on its first, one use of each parent too, up to held values."""
+        required = self.required
+        stack = [node]
+        while stack:
+            current = stack.pop()
+            node_id = current.id
+            if node_id in required:
+                required[node_id] += 1
                 continue
-            if node.id in required:
-                values[node.id] = value
-            else:
-                dropped.append(node.id)
-        step.backup = step.backup_values = ()
-    return dropped
+            required[node_id] = 1
+            if current.recompute:
+                self.retro_forwards[node_id] = current
+                stack.extend(current.parents)
 
+    def require_regions(self, asked: list[tuple[Node, Node]]) -> Plans:
+        """Plan the regions that `asked` (step, value) touch, and require what they need from outside."""
+        plans = plan_regions(asked)
+        for node in plans.top:
+            self.require(node)
+        for root in {region.root for region in plans.regions}:
+            for node_id, value in root.held.items():
+                if node_id in self.required:
+                    self.values.setdefault(node_id, value)
+            root.held = {}
+        return plans
 
-def _raise_missing(
-    required: dict[int, int], values: dict[int, Any], retro_forwards: dict[int, Node]
-) -> None:
-    missing = next(i for i in required if i not in values and i not in retro_forwards)
-    raise CheckpointError(f"Node NodeId {{ value: {missing} }} is needed but never checkpointed")
+    def take_backups(self, steps: Iterable[Node]) -> list[int]:
+        """Move the backups that are required into `values`; returns the ids of those dropped."""
+        values, required = self.values, self.required
+        dropped = []
+        for step in steps:
+            for node, value in zip(step.backup, step.backup_values):
+                if value is None or node.id in values:
+                    continue
+                if node.id in required:
+                    values[node.id] = value
+                else:
+                    dropped.append(node.id)
+            step.backup = step.backup_values = ()
+        return dropped
+
+    def check_complete(self) -> None:
+        """Raise `CheckpointError` if a value is required that nobody has."""
+        if len(self.values) + len(self.retro_forwards) == len(self.required):
+            return
+        known = self.values.keys() | self.retro_forwards.keys()
+        missing = next(node_id for node_id in self.required if node_id not in known)
+        raise CheckpointError(
+            f"Node NodeId {{ value: {missing} }} is needed but never checkpointed"
+        )
+
+    def checkpointer(self, namespace: Namespace, sink: Sink | None) -> Checkpointer:
+        if sink is None:
+            return Checkpointer(self.values, self.required, self.retro_forwards, namespace)
+        watched = WatchedCheckpointer(self.values, self.required, self.retro_forwards, namespace)
+        watched.sink = sink
+        return watched

@@ -28,7 +28,7 @@ class Checkpointer:
         retro_forwards: node id -> node whose value is yet to be computed again.
     """
 
-    __slots__ = ("namespace", "required", "retro_forwards", "step", "values")
+    __slots__ = ("namespace", "required", "retro_forwards", "values")
 
     def __init__(
         self,
@@ -41,10 +41,9 @@ class Checkpointer:
         self.required = required
         self.retro_forwards = retro_forwards
         self.namespace = namespace
-        self.step = -1
 
-    def retrieve(self, node: Node) -> Any:
-        """The node's value, computed again if it is not held; counts as one use.
+    def retrieve(self, node: Node, step: Node) -> Any:
+        """The node's value for the backward step of `step`; counts as one use.
 
         Raises:
             CheckpointError: the node is needed more often than was counted.
@@ -53,6 +52,12 @@ class Checkpointer:
         if node_id in self.retro_forwards:
             self.compute_up_to(node)
         return self.take(node_id)
+
+    def fetch(self, node: Node) -> Any:
+        """The node's value for a recomputation; counts as one use."""
+        if node.id in self.retro_forwards:
+            self.compute_up_to(node)
+        return self.take(node.id)
 
     def take(self, node_id: int) -> Any:
         """A value that is held; counts as one use, and is handed over with its last."""
@@ -132,13 +137,16 @@ class WatchedCheckpointer(Checkpointer):
 
     sink: Sink
 
-    def retrieve(self, node: Node) -> Any:
-        self.compute_up_to(node)
+    def retrieve(self, node: Node, step: Node) -> Any:
+        order = self.topological_order(node)
+        self.sink.emit(Retrieved(node.id, len(order), step.id))
+        self._compute(order)
         return self.take(node.id)
 
     def compute_up_to(self, node: Node) -> None:
-        order = self.topological_order(node)
-        self.sink.emit(Retrieved(node.id, len(order), self.step))
+        self._compute(self.topological_order(node))
+
+    def _compute(self, order: list[Node]) -> None:
         for needed in order:
             self.sink.emit(Visited(needed.id))
             if self.retro_forwards.pop(needed.id, None) is not None:

@@ -1,5 +1,7 @@
 """The silu network: h = silu(h @ w_i) for each layer, loss = sum(h).
 
+Each layer names its values: `p` (pre-activation), `s` (sigmoid), `h` (layer output).
+
 Weights are drawn in order from Normal(0, 1/sqrt(n)), then the input from Uniform[0, 1), in float64
 from PCG64(seed) on the host, and cast: one seed means one network on every backend and dtype. The
 input needs no gradient.
@@ -16,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from ckptcli.autodiff.device import Device
-from ckptcli.autodiff.functions import silu
+from ckptcli.autodiff.regions import checkpoint_name
 from ckptcli.autodiff.tensor import Tensor
 from ckptcli.errors import UsageError
 from ckptcli.workloads.base import ForwardResult, Workload
@@ -32,8 +34,11 @@ class SiluNetwork:
 
     def forward(self) -> ForwardResult:
         h = self.x
-        for weight in self.weights:
-            h = silu(h.matmul(weight))
+        for layer in self.x.device.layers(len(self.weights)):
+            p = checkpoint_name(h.matmul(self.weights[layer]), "p")
+            s = checkpoint_name(p.sigmoid(), "s")
+            h = checkpoint_name(p * s, "h")
+            del p, s
         return ForwardResult(h.sum(), {f"w{i}": weight for i, weight in enumerate(self.weights)})
 
 

@@ -1,43 +1,76 @@
-"""What a strategy is: two decisions, one in each pass.
+"""What a strategy is: decisions in the forward pass, and what answers the backward pass.
 
 A strategy never changes a value; it decides which values are held and how the others come back.
 """
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Protocol
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
 
 from ckptcli.backends.base import Namespace
+from ckptcli.checkpoint.builder import build
+from ckptcli.checkpoint.policies import Policy
+from ckptcli.checkpoint.retriever import Retriever
+from ckptcli.errors import UsageError
 from ckptcli.events import Sink
 from ckptcli.graph import Node
 
 
-class Retriever(Protocol):
-    """What answers the backward pass."""
+@dataclass(frozen=True, slots=True)
+class LayerRegion:
+    """`size` consecutive layers of a network: one region under `policy`, or plain (None)."""
 
-    step: int
-    """The node whose backward step runs now; told by the tape when somebody watches."""
-
-    def retrieve(self, node: Node) -> Any:
-        """The node's value; counts as one use."""
-
-    def check_drained(self) -> None:
-        """Raise `CheckpointError` unless everything held was used."""
+    size: int
+    policy: Policy | None
 
 
-class Strategy(Protocol):
-    """Decides a node's property in forward, supplies what answers `retrieve` in backward."""
+class Strategy:
+    """Base of all strategies: holds everything, leaves layers alone.
 
-    name: ClassVar[str]
+    Attributes:
+        keyword: the name in the registry.
+        summary: one line for `ckpt strategies`.
+        grammar: how arguments are written; empty for a strategy without any.
+        label: the name in Burn's device line.
+        needs_layers: whether the strategy does nothing on a program without layers.
+        name: as on the command line, arguments included.
+    """
+
+    keyword: ClassVar[str]
     summary: ClassVar[str]
     label: ClassVar[str]
-    """The name in Burn's device line."""
+    grammar: ClassVar[str] = ""
+    needs_layers: ClassVar[bool] = False
+
+    @property
+    def name(self) -> str:
+        return self.keyword
+
+    @classmethod
+    def parse(cls, arguments: str) -> Strategy:
+        """The strategy that `KEYWORD:ARGUMENTS` names.
+
+        Raises:
+            UsageError: arguments that the strategy does not take.
+        """
+        if arguments:
+            raise UsageError(f"strategy `{cls.keyword}` takes no arguments, got `{arguments}`")
+        return cls()
 
     def recomputes(self, node: Node) -> bool:
         """Whether the value of this tracked node is computed again instead of being held.
 
-        Called once, when the node is made; `op`, `params`, `parents` and `mask` are set.
+        Called once, when the node is made; `op`, `params`, `parents` and `mask` are set. Inside a
+        region the region decides.
         """
+        return False
+
+    def layer_regions(self, count: int) -> Sequence[LayerRegion] | None:
+        """How the layers of a network are grouped into regions; None leaves them alone."""
+        return None
 
     def retriever(self, steps: list[Node], namespace: Namespace, sink: Sink | None) -> Retriever:
         """What answers the backward pass over `steps` (emission order, root first)."""
+        return build(steps, namespace, sink)

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 import ckptcli.checkpoint.strategies as package
 from ckptcli.checkpoint.strategies.base import Strategy
-from ckptcli.errors import UnknownNameError, UsageError
+from ckptcli.errors import UnknownNameError
 
 _REGISTRY: dict[str, type[Strategy]] = {}
 
@@ -16,8 +16,8 @@ StrategyClass = TypeVar("StrategyClass", bound=type[Strategy])
 
 
 def register(strategy: StrategyClass) -> StrategyClass:
-    """Class decorator: makes the strategy known under its `name`."""
-    _REGISTRY[strategy.name] = strategy
+    """Class decorator: makes the strategy known under its `keyword`."""
+    _REGISTRY[strategy.keyword] = strategy
     return strategy
 
 
@@ -29,16 +29,14 @@ def registry() -> dict[str, type[Strategy]]:
 
 
 def parse_strategy(text: str) -> Strategy:
-    """The strategy that `NAME` or `NAME:ARG[,KEY=VALUE]...` names.
+    """The strategy that `NAME` or `NAME:ARGUMENTS` stands for.
 
     Raises:
         UnknownNameError: no strategy has this name.
-        UsageError: arguments for a strategy that takes none.
+        UsageError: arguments that the strategy does not take.
     """
-    name, colon, arguments = text.partition(":")
+    keyword, _, arguments = text.partition(":")
     known = registry()
-    if name not in known:
-        raise UnknownNameError("strategy", name, known)
-    if colon:
-        raise UsageError(f"strategy `{name}` takes no arguments, got `{arguments}`")
-    return known[name]()
+    if keyword not in known:
+        raise UnknownNameError("strategy", keyword, known)
+    return known[keyword].parse(arguments)

@@ -1,0 +1,138 @@
+"""Which values of a region may be saved.
+
+A policy is asked for each value and answers whether it *may* be saved; a value is saved only if the
+backward pass needs it. Region inputs are always available.
+
+Source: JAX `jax.checkpoint_policies`, with the differences that `docs/policies.md` names: a name means
+the value itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from ckptcli.errors import UnknownNameError, UsageError
+from ckptcli.graph import Node
+
+DOTS = frozenset(
+    {"matmul", "linear", *(f"conv{t}{d}d" for d in (1, 2, 3) for t in ("", "_transpose"))}
+)
+"""Ops that JAX's `dots_saveable` counts: products and convolutions."""
+
+
+@dataclass(frozen=True, slots=True)
+class ValueInfo:
+    """What a policy is told of a value: never the value itself.
+
+    Attributes:
+        op: the op that made it.
+        name: its name, if it has one.
+        batch_dims: leading dims over which a product is repeated.
+    """
+
+    op: str
+    name: str | None
+    batch_dims: int
+    params: Any
+
+    @classmethod
+    def of(cls, node: Node, name: str | None = None) -> ValueInfo:
+        """What can be told of the value of `node`."""
+        op = node.op
+        assert op is not None
+        state = node.state if op.name == "matmul" else None
+        return cls(op.name, name, state or 0 if isinstance(state, int) else 0, node.params)
+
+
+Policy: TypeAlias = Callable[[ValueInfo], bool]
+
+
+def nothing_saveable(value: ValueInfo) -> bool:
+    """Save region inputs alone."""
+    return False
+
+
+def everything_saveable(value: ValueInfo) -> bool:
+    """Save whatever is needed: the region has no effect."""
+    return True
+
+
+def dots_saveable(value: ValueInfo) -> bool:
+    """Save outputs of matrix products and convolutions."""
+    return value.op in DOTS
+
+
+def dots_with_no_batch_dims_saveable(value: ValueInfo) -> bool:
+    """Save outputs of matrix products without batch dims; no convolutions."""
+    return value.op in ("matmul", "linear") and value.batch_dims == 0
+
+
+def save_only_these_names(*names: str) -> Policy:
+    """Save values with one of these names."""
+    return lambda value: value.name in names
+
+
+def save_any_names_but_these(*names: str) -> Policy:
+    """Save values that have a name, but none of these."""
+    return lambda value: value.name is not None and value.name not in names
+
+
+def save_from_both_policies(first: Policy, second: Policy) -> Policy:
+    """Save what either saves: a union, as in JAX."""
+    return lambda value: first(value) or second(value)
+
+
+_PLAIN: dict[str, Policy] = {
+    policy.__name__: policy
+    for policy in (
+        nothing_saveable,
+        everything_saveable,
+        dots_saveable,
+        dots_with_no_batch_dims_saveable,
+    )
+}
+_WITH_NAMES: dict[str, Callable[..., Policy]] = {
+    policy.__name__: policy for policy in (save_only_these_names, save_any_names_but_these)
+}
+_OF_POLICIES = save_from_both_policies.__name__
+
+
+def parse_policy(text: str) -> Policy:
+    """The policy that `NAME` or `NAME(ARGUMENT, ...)` stands for.
+
+    Raises:
+        UnknownNameError: no policy has this name.
+        UsageError: arguments that do not fit it.
+    """
+    name, bracket, rest = text.strip().partition("(")
+    known = [*_PLAIN, *_WITH_NAMES, _OF_POLICIES]
+    if name not in known:
+        raise UnknownNameError("policy", name, known)
+    if bracket and not rest.endswith(")"):
+        raise UsageError(f"policy `{text}` has an open bracket", "close it with `)`")
+    arguments = split_outside_brackets(rest[:-1]) if bracket else []
+    if name in _PLAIN:
+        if arguments:
+            raise UsageError(f"policy `{name}` takes no arguments, got `{rest[:-1]}`")
+        return _PLAIN[name]
+    if name in _WITH_NAMES:
+        if not arguments:
+            raise UsageError(f"policy `{name}` needs names", f"write `{name}(NAME, ...)`")
+        return _WITH_NAMES[name](*arguments)
+    if len(arguments) != 2:
+        raise UsageError(f"policy `{name}` takes two policies, got {len(arguments)}")
+    return save_from_both_policies(*(parse_policy(argument) for argument in arguments))
+
+
+def split_outside_brackets(text: str, separator: str = ",") -> list[str]:
+    """`text` cut at each separator that is not inside brackets; parts are stripped."""
+    parts, depth = [""], 0
+    for character in text:
+        depth += (character == "(") - (character == ")")
+        if character == separator and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += character
+    return [part.strip() for part in parts if part.strip()]

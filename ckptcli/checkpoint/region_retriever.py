@@ -1,0 +1,117 @@
+"""Answers `retrieve` where regions are recomputed.
+
+The first value asked of a region makes the region compute all that will be asked of it; each value
+stays until its last use. What the region needs from outside is asked of the regions around it, and
+in the end of the checkpointer, which has everything that is held.
+
+Invariants: a region is recomputed at most once in a pass for each region that contains it; no
+exception steers the recomputation; at the end nothing is left.
+
+Source: `region_plan`; PyTorch's rules for nested checkpoints.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ckptcli.backends.base import Namespace
+from ckptcli.checkpoint.checkpointer import Checkpointer
+from ckptcli.checkpoint.region_plan import Plans, RegionPlan
+from ckptcli.checkpoint.regions import Region, common_region, owner_of
+from ckptcli.errors import CheckpointError
+from ckptcli.events import Recomputed, Retrieved, Sink, Visited
+from ckptcli.graph import Node, Step
+
+
+class RegionRetriever:
+    """A checkpointer for what is held, with a cache for each region that is recomputed."""
+
+    def __init__(
+        self, held: Checkpointer, plans: Plans, namespace: Namespace, sink: Sink | None
+    ) -> None:
+        self._held = held
+        self._plans = plans.regions
+        self._namespace = namespace
+        self._sink = sink
+        self._caches: dict[Region, dict[int, Any]] = {}
+
+    def retrieve(self, node: Node, step: Node) -> Any:
+        """The node's value for the backward step of `step`; counts as one use."""
+        level = common_region(step.region, owner_of(node))
+        if level is None:
+            return self._held.retrieve(node, step)
+        visited = self._fill(level)
+        if self._sink is not None:
+            self._sink.emit(Retrieved(node.id, max(1, len(visited)), step.id))
+            for visit in visited or [node]:
+                self._sink.emit(Visited(visit.id))
+        return self._take(level, node.id)
+
+    def check_drained(self) -> None:
+        """Raise unless every value was used as often as it was counted.
+
+        Raises:
+            CheckpointError: a value is left over.
+        """
+        self._held.check_drained()
+        left = [region for region, cache in self._caches.items() if cache]
+        unused = [region for region in self._plans if region not in self._caches]
+        if left or unused:
+            raise CheckpointError(
+                f"the regions {[region.name for region in left + unused]} are not drained after "
+                "the backward pass",
+                "this is a defect of the engine, please report it with the program that shows it",
+            )
+
+    def _fill(self, level: Region) -> list[Node]:
+        """Recompute `level` unless it is, and first the regions around it that it needs."""
+        visited: list[Node] = []
+        stack = [] if level in self._caches else [level]
+        while stack:
+            plan = self._plans[stack[-1]]
+            outer = self._missing(plan)
+            if outer is not None:
+                stack.append(outer)
+                continue
+            self._recompute(plan)
+            visited += plan.order
+            stack.pop()
+        return visited
+
+    def _missing(self, plan: RegionPlan) -> Region | None:
+        """A region around `plan`'s that has to be recomputed before it."""
+        for node in plan.inputs:
+            level = common_region(plan.region.parent, owner_of(node))
+            if level is not None and level not in self._caches:
+                return level
+        return None
+
+    def _recompute(self, plan: RegionPlan) -> None:
+        values = {node.id: self._input(plan.region, node) for node in plan.inputs}
+        uses = dict(plan.uses)
+        required = plan.required
+        for node in plan.order:
+            op: Step = node.op  # type: ignore[assignment]
+            operands = [values[parent.id] for parent in node.parents]
+            value = op.forward(self._namespace, *operands, node.params)
+            del operands
+            values[node.id] = value
+            if self._sink is not None:
+                storage = self._namespace.storage_id(value)
+                self._sink.emit(Recomputed(node.id, op.name, storage))
+            del value
+            for parent in node.parents:
+                uses[parent.id] -= 1
+                if not uses[parent.id] and parent.id not in required:
+                    values.pop(parent.id, None)
+        self._caches[plan.region] = {node_id: values[node_id] for node_id in required}
+
+    def _input(self, region: Region, node: Node) -> Any:
+        level = common_region(region.parent, owner_of(node))
+        return self._held.fetch(node) if level is None else self._take(level, node.id)
+
+    def _take(self, level: Region, node_id: int) -> Any:
+        required = self._plans[level].required
+        required[node_id] -= 1
+        cache = self._caches[level]
+        return cache[node_id] if required[node_id] else cache.pop(node_id)

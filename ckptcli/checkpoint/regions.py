@@ -1,0 +1,116 @@
+"""A region: a part of the forward pass that is recomputed as one, from its inputs.
+
+While a region is open, every op makes a node that belongs to it. A value of the region that its
+policy does not save is computed again in the backward pass; what others use of it is held. The
+inner-most region owns its values: seen from the region around it they are recomputed once more.
+
+Invariant: when the outer-most region closes, it holds exactly the values from outside it that its
+recomputation may need; every node has become one that is held when somebody else uses it.
+
+Source: JAX `jax.checkpoint` (what is saved), PyTorch's rules for nested non-reentrant checkpoints
+(who owns a value).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from ckptcli.checkpoint.policies import Policy, ValueInfo
+from ckptcli.graph import Node
+
+
+class Region:
+    """One region, open or closed.
+
+    Attributes:
+        name: for logs and messages.
+        policy: which values may be saved; asked once for each value, and again when it gets a name.
+        parent: the region around it.
+        depth: 1 for the outer-most.
+        saved_ids: the values that this region's policy saves.
+        nodes: (outer-most only) every node made inside, inner regions' too.
+        held: (outer-most only) node id -> value from outside, or saved under a name.
+    """
+
+    __slots__ = ("depth", "held", "name", "nodes", "parent", "policy", "root", "saved_ids")
+
+    def __init__(self, name: str, policy: Policy, parent: Region | None) -> None:
+        self.name = name
+        self.policy = policy
+        self.parent = parent
+        self.depth = 1 if parent is None else parent.depth + 1
+        self.root: Region = self if parent is None else parent.root
+        self.saved_ids: set[int] = set()
+        self.nodes: list[Node] = []
+        self.held: dict[int, Any] = {}
+
+    def recomputes(self, node: Node) -> bool:
+        """Whether the value of a node made in this region is computed again; registers the node."""
+        self.root.nodes.append(node)
+        return self.owner_after(node, ValueInfo.of(node)) is not None
+
+    def owner_after(self, node: Node, info: ValueInfo) -> Region | None:
+        """Ask the policies from here outward; the first region that does not save owns the value."""
+        region: Region | None = self
+        while region is not None:
+            if node.id not in region.saved_ids and not region.policy(info):
+                return region
+            region.saved_ids.add(node.id)
+            region = region.parent
+        return None
+
+    def name_value(self, node: Node, name: str, value: Any) -> None:
+        """Give a value of this region a name; the policies are asked again.
+
+        A name means the value itself: whoever uses it, its producer's own backward included, finds
+        it saved.
+        """
+        if node.region is None or node.region.root is not self.root or not node.recompute:
+            return
+        if node.region.owner_after(node, ValueInfo.of(node, name)) is None:
+            node.recompute = False
+            self.root.held[node.id] = value
+
+    def close(self, needed_from_outside: Callable[[list[Node]], set[int]]) -> None:
+        """(Outer-most only) keep what may be needed from outside, and let go of everything else."""
+        needed = needed_from_outside(self.nodes)
+        held = {node_id: value for node_id, value in self.held.items() if node_id in needed}
+        for node in self.nodes:
+            for parent, value in zip(node.backup, node.backup_values):
+                if value is not None and parent.id in needed:
+                    held[parent.id] = value
+            node.backup = node.backup_values = ()
+            node.recompute = False
+        self.held = held
+        self.nodes = []
+
+    def ancestors(self) -> Iterator[Region]:
+        """This region and those around it, inner-most first."""
+        region: Region | None = self
+        while region is not None:
+            yield region
+            region = region.parent
+
+    def __repr__(self) -> str:
+        return f"Region({self.name!r}, depth={self.depth})"
+
+
+def owner_of(node: Node) -> Region | None:
+    """The region that has to recompute the value; None for a value that is held."""
+    region = node.region
+    while region is not None and node.id in region.saved_ids:
+        region = region.parent
+    return region
+
+
+def common_region(first: Region | None, second: Region | None) -> Region | None:
+    """The inner-most region that contains both; None if only the whole program does."""
+    while first is not second:
+        if first is None or second is None:
+            return None
+        if first.depth >= second.depth:
+            first = first.parent
+        else:
+            second = second.parent
+    return first

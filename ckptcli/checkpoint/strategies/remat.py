@@ -1,0 +1,141 @@
+"""`remat`, `sqrt`, `segments`: layers grouped into regions that are recomputed from their inputs.
+
+Source: JAX `jax.checkpoint` and its policies; T. Chen et al., "Training deep nets with sublinear
+memory cost" (2016), for the square root.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from ckptcli.checkpoint.policies import (
+    Policy,
+    nothing_saveable,
+    parse_policy,
+    save_from_both_policies,
+    save_only_these_names,
+    split_outside_brackets,
+)
+from ckptcli.checkpoint.strategies.base import LayerRegion, Strategy
+from ckptcli.checkpoint.strategies.registry import register
+from ckptcli.errors import UnknownNameError, UsageError
+
+_KEYS = ("every", "policy", "names", "last")
+
+
+def even_sizes(count: int, parts: int) -> list[int]:
+    """`count` layers in `parts` groups whose sizes differ by at most one, longer first."""
+    size, longer = divmod(count, parts)
+    return [size + 1] * longer + [size] * (parts - longer)
+
+
+@register
+class Remat(Strategy):
+    """Regions of `every` layers, each recomputed from its inputs and what the policy saves."""
+
+    keyword: ClassVar[str] = "remat"
+    summary: ClassVar[str] = "recompute regions of K layers from their inputs (jax.checkpoint)"
+    grammar: ClassVar[str] = "remat[:every=K][,policy=P][,names=a+b][,last=plain]"
+    label: ClassVar[str] = "Remat"
+    needs_layers: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        every: int = 1,
+        policy: Policy = nothing_saveable,
+        last_plain: bool = False,
+        text: str = "remat",
+    ) -> None:
+        self.every = every
+        self.policy = policy
+        self.last_plain = last_plain
+        self._text = text
+
+    @property
+    def name(self) -> str:
+        return self._text
+
+    @classmethod
+    def parse(cls, arguments: str) -> Remat:
+        """`every=K`, `policy=P`, `names=a+b` (added to what the policy allows), `last=plain`."""
+        given = _key_values(cls.keyword, arguments)
+        policy = parse_policy(given["policy"]) if "policy" in given else nothing_saveable
+        if "names" in given:
+            policy = save_from_both_policies(
+                policy, save_only_these_names(*given["names"].split("+"))
+            )
+        if given.get("last", "plain") != "plain":
+            raise UsageError(f"`last={given['last']}` is not `last=plain`")
+        every = _positive("every", given.get("every", "1"))
+        text = f"{cls.keyword}:{arguments}" if arguments else cls.keyword
+        return cls(every, policy, "last" in given, text)
+
+    def layer_regions(self, count: int) -> Sequence[LayerRegion]:
+        return _regions(even_sizes(count, -(-count // self.every)), self.policy, self.last_plain)
+
+
+@register
+class Segments(Strategy):
+    """A fixed number of regions."""
+
+    keyword: ClassVar[str] = "segments"
+    summary: ClassVar[str] = "recompute K regions of equal size, longer first"
+    grammar: ClassVar[str] = "segments:K"
+    label: ClassVar[str] = "Segments"
+    needs_layers: ClassVar[bool] = True
+
+    def __init__(self, segments: int) -> None:
+        self.segments = segments
+
+    @property
+    def name(self) -> str:
+        return f"segments:{self.segments}"
+
+    @classmethod
+    def parse(cls, arguments: str) -> Segments:
+        """A positive whole number."""
+        if not arguments:
+            raise UsageError("strategy `segments` needs a number of regions", "write `segments:4`")
+        return cls(_positive("segments", arguments))
+
+    def layer_regions(self, count: int) -> Sequence[LayerRegion]:
+        return _regions(even_sizes(count, min(count, self.segments)), nothing_saveable, False)
+
+
+@register
+class SquareRoot(Strategy):
+    """As many regions as the square root of the number of layers, rounded."""
+
+    keyword: ClassVar[str] = "sqrt"
+    summary: ClassVar[str] = "recompute round(sqrt(layers)) regions"
+    label: ClassVar[str] = "Sqrt"
+    needs_layers: ClassVar[bool] = True
+
+    def layer_regions(self, count: int) -> Sequence[LayerRegion]:
+        return _regions(even_sizes(count, max(1, round(count**0.5))), nothing_saveable, False)
+
+
+def _regions(sizes: Sequence[int], policy: Policy, last_plain: bool) -> list[LayerRegion]:
+    regions = [LayerRegion(size, policy) for size in sizes]
+    if last_plain:
+        regions[-1] = LayerRegion(sizes[-1], None)
+    return regions
+
+
+def _key_values(strategy: str, text: str) -> dict[str, str]:
+    given: dict[str, str] = {}
+    for part in split_outside_brackets(text):
+        key, equals, value = part.partition("=")
+        if not equals or not value:
+            raise UsageError(f"`{part}` in `{strategy}:{text}` is not KEY=VALUE")
+        if key not in _KEYS:
+            raise UnknownNameError(f"key of strategy `{strategy}`:", key, _KEYS)
+        given[key] = value
+    return given
+
+
+def _positive(key: str, text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise UsageError(f"`{key}={text}` is not a whole number of at least 1")
+    return int(text)
