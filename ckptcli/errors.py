@@ -11,6 +11,7 @@
     ├── EngineError                  1  a program on the Python face that cannot run
     │   ├── ShapeError               1  operands that do not fit
     │   ├── DtypeError               1  operands of different dtypes
+    │   ├── OperandError             1  an operand that is not a tensor
     │   ├── DeviceError              1  operands on different devices or strategies; no autodiff
     │   ├── NotALeafError            1  a gradient asked to be kept where none is
     │   ├── UntrackedLeafError       1  backward() where nothing leads to a parameter
@@ -93,6 +94,10 @@ class ShapeError(EngineError):
 
 class DtypeError(EngineError):
     """Operands of different dtypes, or a dtype that the engine does not have."""
+
+
+class OperandError(EngineError):
+    """An operand that is not a tensor."""
 
 
 class DeviceError(EngineError):

@@ -6,6 +6,9 @@ import itertools
 import math
 import random
 from collections.abc import Callable, Iterable
+from typing import Any
+
+from ckptcli.measure.rounds import Plan, Rounds, run_rounds
 
 
 class FakeClock:
@@ -81,3 +84,33 @@ class NoisyMachine:
         noise = self.random.gauss(0.0, 0.02)
         spike = self.random.expovariate(1.0) if self.random.random() < 0.05 else 0.0
         return math.exp(self.log_speed + noise) * (1.0 + spike)
+
+
+def timed(
+    times_s: dict[str, float | Iterable[float]],
+    plan: Plan,
+    *,
+    reference: str | None = None,
+    factor: Callable[[], float] = lambda: 1.0,
+    log: list[str] | None = None,
+    check_s: float = 0.0,
+    **callbacks: Any,
+) -> Rounds:
+    """Rounds of subjects with these scripts, on a clock of their own."""
+    clock = FakeClock()
+    subjects = {
+        name: FakeSubject(name, clock, script, factor=factor, log=log, check_s=check_s)
+        for name, script in times_s.items()
+    }
+    return run_rounds(subjects, plan, reference=reference, clock=clock, **callbacks)
+
+
+def rounds_of(log: list[str], size: int) -> list[list[str]]:
+    """Who was timed in each round, in order."""
+    forwards = [line.split()[0] for line in log if line.endswith("forward")]
+    return [forwards[start : start + size] for start in range(0, len(forwards), size)]
+
+
+def totals(rounds: Rounds, name: str) -> list[float]:
+    """The counted samples of one subject."""
+    return [sample.total_s for sample in rounds.counted(name)]

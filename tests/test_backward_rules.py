@@ -282,10 +282,10 @@ def test_a_use_too_many_is_noticed() -> None:
     exp = root.node.parents[0]
     assert states.required == {1: 2, 0: 2}
     for node in (exp, exp, exp.parents[0]):
-        states.retrieve(node)
+        states.retrieve(node, node)
     states.check_drained()
     with pytest.raises(CheckpointError):
-        states.retrieve(exp)
+        states.retrieve(exp, exp)
 
 
 def test_a_value_that_nobody_saved_is_named() -> None:

@@ -318,13 +318,14 @@ def test_a_network_that_cannot_fit_is_refused_before_allocation(ckpt: Command) -
 def test_options_without_effect_are_said(ckpt: Command) -> None:
     path = DATA / "burn_conformance.jsonl"
     result = ckpt("log", "--workload", f"graph:{path}#0", "--layers", "3")
-    assert "--layers has no effect on a graph file" in result.err
+    assert "--layers has no effect on workload `graph`" in result.err
 
 
 def test_strategies_lists_the_registry(ckpt: Command) -> None:
     lines = ckpt("strategies").out.splitlines()
-    assert [line.split()[0] for line in lines] == ["none", "balanced"]
-    assert all(len(line.split()) > 3 for line in lines)
+    names = [line.split()[0] for line in lines if not line.startswith(" ")]
+    assert names == ["none", "balanced", "remat", "segments", "sqrt"]
+    assert "remat[:every=K][,policy=P][,names=a+b][,last=plain]" in lines[3]
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

@@ -1,65 +1,33 @@
-"""Rounds under a fake clock: order, warm-up, repeats, stop rules, the collector, interruption.
+"""Rounds under a fake clock: order, warm-up, repeats, stop rules.
 
 No test waits for a real clock; time passes only where a subject says so.
 """
 
 from __future__ import annotations
 
-import gc
 import itertools
 import math
 import random
 import weakref
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from ckptcli.measure.rounds import LOOKS, Plan, Rounds, run_rounds
-from ckptcli.measure.statistics import median_interval, paired_ratio
-from tests.fake_clock import FakeClock, FakeSubject, NoisyMachine
+from ckptcli.measure.rounds import (
+    LOOKS,
+    SHORTEST_SAMPLE_S,
+    WIDEST_HALF_WIDTH,
+    Plan,
+    run_rounds,
+)
+from ckptcli.measure.statistics import median_interval
+from tests.fake_clock import FakeClock, FakeSubject, NoisyMachine, rounds_of, timed, totals
 
 RANKS = {9: 2, 17: 5, 25: 8, 49: 18}
 """Which smallest and largest sample bound the median at 95 % (`test_statistics` derives them)."""
-
-
-@pytest.fixture(autouse=True)
-def nothing_to_collect() -> Iterator[None]:
-    """The collection before each round finds nothing of pytest's to walk through."""
-    gc.collect()
-    gc.freeze()
-    yield
-    gc.unfreeze()
-    gc.enable()
-
-
-def timed(
-    times_s: dict[str, float | Iterable[float]],
-    plan: Plan,
-    *,
-    reference: str | None = None,
-    factor: Callable[[], float] = lambda: 1.0,
-    log: list[str] | None = None,
-    check_s: float = 0.0,
-    **callbacks: Any,
-) -> Rounds:
-    clock = FakeClock()
-    subjects = {
-        name: FakeSubject(name, clock, script, factor=factor, log=log, check_s=check_s)
-        for name, script in times_s.items()
-    }
-    return run_rounds(subjects, plan, reference=reference, clock=clock, **callbacks)
-
-
-def rounds_of(log: list[str], size: int) -> list[list[str]]:
-    """Who was timed in each round, in order."""
-    forwards = [line.split()[0] for line in log if line.endswith("forward")]
-    return [forwards[start : start + size] for start in range(0, len(forwards), size)]
-
-
-def totals(rounds: Rounds, name: str) -> list[float]:
-    return [sample.total_s for sample in rounds.counted(name)]
 
 
 @pytest.mark.parametrize("warmup", [0, 1, 2, 3])
@@ -268,221 +236,12 @@ def test_a_pass_is_freed_before_the_next_one_starts() -> None:
     assert set(seen) == {0}
 
 
-@pytest.mark.parametrize("enabled", [True, False])
-def test_the_collector_is_off_inside_and_as_before_afterwards(enabled: bool) -> None:
-    states: list[bool] = []
-
-    def factor() -> float:
-        states.append(gc.isenabled())
-        return 1.0
-
-    if not enabled:
-        gc.disable()
-    timed({"a": 0.1, "b": 0.1}, Plan(reps=3), factor=factor)
-    assert states == [False] * 8
-    assert gc.isenabled() == enabled
-
-
-@pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt])
-def test_the_collector_is_restored_whatever_happens(error: type[BaseException]) -> None:
-    def factor() -> float:
-        raise error
-
-    if error is RuntimeError:
-        with pytest.raises(RuntimeError):
-            timed({"a": 0.1}, Plan(reps=3), factor=factor)
-    else:
-        assert timed({"a": 0.1}, Plan(reps=3), factor=factor).interrupted
-    assert gc.isenabled()
-
-
-def test_garbage_is_collected_between_rounds_and_never_inside() -> None:
-    log: list[str] = []
-
-    def collected(phase: str, info: dict[str, int]) -> None:
-        if phase == "start":
-            log.append("collect")
-
-    gc.callbacks.append(collected)
-    try:
-        rounds = timed({"a": 0.1, "b": 0.1}, Plan(reps=2), log=log)
-    finally:
-        gc.callbacks.remove(collected)
-    assert [line for line in log if line == "collect" or line.endswith("forward")] == [
-        *("collect", "b forward", "a forward"),
-        *("collect", "a forward", "b forward"),
-        *("collect", "b forward", "a forward"),
-    ]
-    assert not any(sample.collected for sample in rounds.samples["a"])
-
-
-def test_a_collection_inside_a_sample_is_noted() -> None:
-    passes = iter(range(100))
-
-    def factor() -> float:
-        if next(passes) == 3:
-            gc.collect()
-        return 1.0
-
-    rounds = timed({"a": 0.1}, Plan(reps=4), factor=factor)
-    assert [sample.collected for sample in rounds.samples["a"]] == [False] * 3 + [True, False]
-
-
-@pytest.mark.parametrize("call", ["forward", "backward", "check"])
-@pytest.mark.parametrize("at", range(12))
-def test_an_interrupt_keeps_the_rounds_that_are_complete(call: str, at: int) -> None:
-    """Ctrl-C in the call with number `at`: two calls a round, the first round is warm-up."""
-    calls = iter(range(1000))
-
-    class Stopped(FakeSubject):
-        def stop(self, name: str) -> None:
-            if name == call and next(calls) == at:
-                raise KeyboardInterrupt
-
-        def forward(self) -> float:
-            self.stop("forward")
-            return super().forward()
-
-        def backward(self, state: float) -> int:
-            self.stop("backward")
-            return super().backward(state)
-
-        def check(self, result: int) -> float | None:
-            self.stop("check")
-            return super().check(result)
-
-    clock = FakeClock()
-    subjects = {name: Stopped(name, clock, 0.1) for name in "ab"}
-    rounds = run_rounds(subjects, Plan(reps=20), clock=clock)
-    assert rounds.interrupted
-    assert rounds.stopped == "interrupted"
-    assert {len(samples) for samples in rounds.samples.values()} == {at // 2}
-    assert {len(rounds.counted(name)) for name in "ab"} == {max(0, at // 2 - 1)}
-
-
-def test_an_interrupt_says_why() -> None:
-    def between(done: int, most: int) -> None:
-        if done == 2:
-            raise KeyboardInterrupt("timeout after 5 s")
-
-    rounds = timed({"a": 0.1}, Plan(reps=9), between=between)
-    assert (rounds.stopped, len(rounds.counted("a"))) == ("timeout after 5 s", 2)
-
-
-class Trap(str):
-    """A name at whose second look-up after `set` Ctrl-C arrives."""
-
-    __slots__ = ("left",)
-
-    def __hash__(self) -> int:
-        left = getattr(self, "left", 0)
-        if left:
-            self.left = left - 1
-            if left == 1:
-                raise KeyboardInterrupt
-        return super().__hash__()
-
-    def __eq__(self, other: object) -> bool:
-        return super().__eq__(other)
-
-
-@pytest.mark.parametrize("lookups", [1, 2])
-@pytest.mark.parametrize("stopped_round", [3, 4])
-def test_an_interrupt_while_a_round_is_written_down_leaves_no_half(
-    stopped_round: int, lookups: int
-) -> None:
-    trap = Trap("b")
-
-    class Trapped(FakeSubject):
-        def check(self, result: int) -> float | None:
-            if result == stopped_round:
-                trap.left = lookups
-            return super().check(result)
-
-    clock = FakeClock()
-    subjects = {"a": FakeSubject("a", clock, 0.1), trap: Trapped("b", clock, 0.1)}
-    rounds = run_rounds(subjects, Plan(reps=9), clock=clock)
-    assert rounds.interrupted
-    assert {len(samples) for samples in rounds.samples.values()} == {stopped_round - 1}
-
-
-def test_callers_hear_of_each_round_outside_every_sample() -> None:
-    log: list[str] = []
-    sizes: list[int] = []
-
-    def between(done: int, most: int) -> None:
-        log.append(f"between {done} {most}")
-
-    def finished(rounds: Rounds) -> None:
-        log.append("finished")
-        assert not rounds.interrupted
-        sizes.append(len(rounds.counted("a")))
-        assert len(rounds.counted("a")) == len(rounds.counted("b"))
-
-    timed({"a": 0.1, "b": 0.1}, Plan(reps=2), log=log, between=between, finished=finished)
-    assert [line for line in log if line[0] not in "ab" or "between" in line] == [
-        *("between -1 2", "finished", "between 0 2", "finished", "between 1 2", "finished"),
-    ]
-    assert sizes == [0, 1, 2]
-    assert log.index("finished") == 7
-
-
-def test_a_steady_drift_makes_nothing_slower() -> None:
-    """Each pass is 3 % slower than the one before it: the reversal cancels it."""
-    passes = iter(range(1000))
-    rounds = timed(
-        {"a": 1.0, "b": 1.0}, Plan(reps=25), factor=lambda: math.exp(0.03 * next(passes))
-    )
-    ratio = paired_ratio(totals(rounds, "b"), totals(rounds, "a"))
-    assert (ratio.low, ratio.high) == pytest.approx((math.exp(-0.03), math.exp(0.03)))
-    assert ratio.verdict == "unclear"
-
-
-def simulated(seed: int, shift: float, plan: Plan, others: int = 1) -> list[str]:
-    """The verdicts on strategies that take `shift` times the reference's time."""
-    machine = NoisyMachine(seed)
-    names = [f"s{i}" for i in range(others)]
-    rounds = timed(
-        {"reference": 0.1, **dict.fromkeys(names, 0.1 * shift)},
-        plan,
-        reference="reference",
-        factor=machine,
-    )
-    base = totals(rounds, "reference")
-    return [paired_ratio(totals(rounds, name), base, comparisons=others).verdict for name in names]
-
-
-def test_identical_strategies_are_told_apart_in_at_most_one_run_in_twenty() -> None:
-    """Drift and spikes; 3 % of a long simulation, with or without drift."""
-    verdicts = Counter(
-        verdict
-        for seed in range(500)
-        for verdict in simulated(seed, 1.0, Plan(seed=seed, max_time_s=1e9))
-    )
-    assert verdicts["faster"] + verdicts["slower"] <= 25
-    assert verdicts["same"] >= 350
-
-
-def test_four_identical_strategies_are_told_apart_no_more_often() -> None:
-    """Any false word among three comparisons counts as one false run."""
-    false_runs = sum(
-        bool({"faster", "slower"} & set(simulated(seed, 1.0, Plan(reps=25, seed=seed), others=3)))
-        for seed in range(500)
-    )
-    assert false_runs <= 25
-
-
-@pytest.mark.parametrize(("shift", "verdict"), [(1.05, "slower"), (1.0 / 1.05, "faster")])
-def test_a_shift_of_five_percent_is_found_at_25_rounds(shift: float, verdict: str) -> None:
-    found = [simulated(seed, shift, Plan(reps=25, seed=seed))[0] for seed in range(500)]
-    assert found.count(verdict) >= 475
-
-
-def test_the_simulated_drift_would_fool_a_measurement_in_blocks() -> None:
-    """One strategy after the other, the same noise, the same interval: a control."""
-    verdicts = Counter[str]()
-    for seed in range(200):
-        machine = NoisyMachine(seed)
-        first, second = ([machine() for _ in range(25)] for _ in range(2))
-        verdicts[paired_ratio(second, first).verdict] += 1
-    assert verdicts["faster"] + verdicts["slower"] > 100
+def test_the_page_says_what_the_code_does() -> None:
+    page = " ".join((Path(__file__).parent.parent / "docs" / "statistics.md").read_text().split())
+    *looks, most = LOOKS
+    assert f"after {', '.join(map(str, looks))} and {most} rounds" in page
+    assert f"after {most} rounds;" in page
+    assert f"shorter than {SHORTEST_SAMPLE_S * 1000:g} ms" in page
+    assert f"within {WIDEST_HALF_WIDTH:.0%}".replace("%", " %") in page
+    assert "`--warmup` rounds (one, unless you say otherwise)" in page
+    assert Plan().warmup == 1

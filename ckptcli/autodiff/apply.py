@@ -16,9 +16,9 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from ckptcli.autodiff.device import Device, common_device
-from ckptcli.autodiff.op import BOTH, Op
+from ckptcli.autodiff.op import BOTH, Op, Positions
 from ckptcli.autodiff.tensor import Tensor, created, wrap
-from ckptcli.errors import DtypeError, EngineError, ShapeError
+from ckptcli.errors import DtypeError, EngineError, OperandError, ShapeError
 from ckptcli.graph import Node
 
 
@@ -55,7 +55,7 @@ def unary(op: Op, x: Tensor, params: Any = None) -> Tensor:
         else:
             node.saved = ()
     else:
-        _untracked(op, node, device, (x,))
+        _untracked(node, device, (x,))
     output = Tensor()
     output.value = value
     output.node = node
@@ -73,8 +73,8 @@ def binary(op: Op, lhs: Tensor, rhs: Tensor, params: Any = None) -> Tensor:
         DeviceError: the operands live on different devices or under different strategies.
     """
     device = lhs.device
-    if rhs.device is not device:
-        device = common_device(lhs, rhs)
+    if getattr(rhs, "device", None) is not device:
+        device = _common_device(op, lhs, rhs)
     lhs_value = lhs.value
     rhs_value = rhs.value
     lhs_node = lhs.node
@@ -112,13 +112,10 @@ def binary(op: Op, lhs: Tensor, rhs: Tensor, params: Any = None) -> Tensor:
         if kept is BOTH:
             node.saved = parents
             node.saved_values = held
-        elif kept:
-            node.saved = (parents[kept[0]],)
-            node.saved_values = (held[kept[0]],)
         else:
-            node.saved = ()
+            _save_some(node, kept, held)
     else:
-        _untracked(op, node, device, (lhs, rhs))
+        _untracked(node, device, (lhs, rhs))
     output = Tensor()
     output.value = value
     output.node = node
@@ -126,6 +123,12 @@ def binary(op: Op, lhs: Tensor, rhs: Tensor, params: Any = None) -> Tensor:
     if device.sink is not None:
         device.sink.emit(created(output, (lhs_node, rhs_node), (lhs_value, rhs_value)))
     return output
+
+
+def _save_some(node: Node, kept: Positions, held: tuple[Any, ...]) -> None:
+    """Checkpoint the operands at these positions, in this order."""
+    node.saved = tuple(node.parents[position] for position in kept)
+    node.saved_values = tuple(held[position] for position in kept)
 
 
 def many(op: Op, operands: Sequence[Tensor], params: Any = None) -> Tensor:
@@ -139,8 +142,8 @@ def many(op: Op, operands: Sequence[Tensor], params: Any = None) -> Tensor:
     first = operands[0]
     device = first.device
     for other in operands[1:]:
-        if other.device is not device:
-            common_device(first, other)
+        if getattr(other, "device", None) is not device:
+            _common_device(op, first, other)
     _check_dtypes(op, operands)
     values = [operand.value for operand in operands]
     nodes = tuple(operand.node for operand in operands)
@@ -167,14 +170,14 @@ def many(op: Op, operands: Sequence[Tensor], params: Any = None) -> Tensor:
                 None if operand.node.recompute else operand.value for operand in operands
             )
     else:
-        _untracked(op, node, device, operands)
+        _untracked(node, device, operands)
     output = wrap(value, node, device)
     if device.sink is not None:
         device.sink.emit(created(output, nodes, values))
     return output
 
 
-def _untracked(op: Op, node: Node, device: Device, operands: Sequence[Tensor]) -> None:
+def _untracked(node: Node, device: Device, operands: Sequence[Tensor]) -> None:
     """A constant: nothing is saved, and whatever checkpoints it holds it by value.
 
     Inside a region a constant is recomputed like everything else, from operands that are backed up.
@@ -189,10 +192,17 @@ def _untracked(op: Op, node: Node, device: Device, operands: Sequence[Tensor]) -
             None if operand.node.recompute else operand.value for operand in operands
         )
         node.recompute = device.region.recomputes(node)
-    if not op.step_when_untracked:
-        node.op = None
     if not device.is_autodiff:
         node.order = 0
+
+
+def _common_device(op: Op, lhs: Tensor, rhs: Any) -> Device:
+    if not isinstance(rhs, Tensor):
+        raise OperandError(
+            f"`{op.name}` takes tensors, got {type(rhs).__name__}",
+            "create one with `device.tensor(...)`, or use the op with a scalar",
+        )
+    return common_device(lhs, rhs)
 
 
 def _check_dtypes(op: Op, operands: Sequence[Tensor]) -> None:

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import warnings
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import Any, NoReturn
 
 from ckptcli.autodiff.gradients import Gradients
 from ckptcli.autodiff.op import Flow, Op
@@ -27,9 +27,6 @@ from ckptcli.checkpoint.retriever import Retriever
 from ckptcli.errors import ConsumedNodeError, UntrackedBackwardWarning, UntrackedLeafError
 from ckptcli.events import GradientRegistered, Sink, StepStarted
 from ckptcli.graph import CONSUMED, Node
-
-if TYPE_CHECKING:
-    pass
 
 _by_order = attrgetter("order")
 
@@ -54,13 +51,14 @@ def backward(root: Tensor) -> Gradients:
     device.check_autodiff("backward()")
     node = root.node
     pass_ = _Pass(root)
-    if node.op is None:
-        if not node.tracked:
-            _raise_untracked_leaf(node)
+    op: Op | None = node.op  # type: ignore[assignment]
+    if op is None and node.tracked:
         return pass_.finish()
+    if op is None or not (node.tracked or op.step_when_untracked):
+        _raise_untracked_leaf(node)
     if not node.tracked:
         warnings.warn(
-            f"backward() on node {node.id} (`{node.op.name}`) gives no gradients: it is computed "
+            f"backward() on node {node.id} (`{op.name}`) gives no gradients: it is computed "
             "from constants alone; call `require_grad()` on a leaf that it depends on",
             UntrackedBackwardWarning,
             stacklevel=2,
@@ -194,7 +192,7 @@ class _Pass:
         return Gradients(self.arrays, self.device.inner())
 
 
-def _raise_untracked_leaf(node: Node) -> None:
+def _raise_untracked_leaf(node: Node) -> NoReturn:
     raise UntrackedLeafError(
         f"backward() on node {node.id}, a leaf that requires no gradient: Node should have a step "
         "registered, did you forget to call `Tensor::register_grad` on the tensor where you need "
@@ -203,7 +201,7 @@ def _raise_untracked_leaf(node: Node) -> None:
     )
 
 
-def _raise_consumed(node: Node, root: Node) -> None:
+def _raise_consumed(node: Node, root: Node) -> NoReturn:
     raise ConsumedNodeError(
         f"backward() from node {root.id} reaches node {node.id}, which an earlier backward pass "
         "has used up",

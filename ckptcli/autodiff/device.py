@@ -17,6 +17,7 @@ from ckptcli.checkpoint.regions import Region
 from ckptcli.checkpoint.strategies.balanced import BalancedCheckpointing
 from ckptcli.checkpoint.strategies.base import LayerRegion, Strategy
 from ckptcli.checkpoint.strategies.none import NoCheckpointing
+from ckptcli.checkpoint.strategies.registry import parse_strategy
 from ckptcli.errors import DeviceError
 from ckptcli.events import Sink
 from ckptcli.graph import Node, fresh_node_ids, process_node_ids
@@ -76,17 +77,20 @@ class Device:
             raise DeviceError("Only first-order autodiff is supported", "call `autodiff()` once")
         return Device(self.backend, NoCheckpointing(), self.sink, self.node_ids)
 
-    def gradient_checkpointing(self, strategy: Strategy | None = None) -> Device:
-        """The same device under a checkpointing strategy, `balanced` if none is given.
+    def gradient_checkpointing(self, strategy: Strategy | str | None = None) -> Device:
+        """The same device under a checkpointing strategy or its name, by default `balanced`.
 
         Raises:
             DeviceError: the device has no autodiff.
+            UnknownNameError: no strategy has this name.
         """
         if not self.is_autodiff:
             raise DeviceError(
                 "Gradient checkpointing requires autodiff; "
                 "use Device::autodiff().gradient_checkpointing()"
             )
+        if isinstance(strategy, str):
+            strategy = parse_strategy(strategy)
         chosen = BalancedCheckpointing() if strategy is None else strategy
         return Device(self.backend, chosen, self.sink, self.node_ids)
 
@@ -142,13 +146,16 @@ class Device:
                 f"{what} needs a tape, but {self} has none", "create the tensor on `.autodiff()`"
             )
 
-    def tensor(self, data: Any, dtype: str | None = None) -> Tensor:
+    def tensor(self, data: Any, dtype: str | None = None, *, copy: bool = True) -> Tensor:
         """An untracked leaf. A scalar becomes shape (1,); numbers without a dtype, float32.
+
+        The values are copied, so that changing `data` later changes nothing here. With
+        `copy=False` they are not, and must not be changed while the tensor or a graph of it lives.
 
         Raises:
             DtypeError: a dtype other than float32 and float64.
         """
-        return new_leaf(self.backend.asarray(data, dtype), self, tracked=0)
+        return new_leaf(self.backend.asarray(data, dtype, copy), self, tracked=0)
 
     def __repr__(self) -> str:
         if not self.is_autodiff:
@@ -179,6 +186,12 @@ def common_device(lhs: Tensor, rhs: Tensor) -> Device:
         DeviceError: the devices differ in backend, tape or strategy.
     """
     left, right = lhs.device, rhs.device
+    if left.is_autodiff and right.is_autodiff and left.node_ids is not right.node_ids:
+        raise DeviceError(
+            f"operands whose nodes are numbered apart: node {lhs.node.id} and node {rhs.node.id} "
+            "come from two `watched_by` devices",
+            "create both on the same device",
+        )
     if left.is_autodiff != right.is_autodiff or left.backend.label != right.backend.label:
         raise DeviceError(
             f"operands on different devices: {left} and {right}",

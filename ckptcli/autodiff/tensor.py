@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from ckptcli.backends.base import Array
 from ckptcli.errors import NotALeafError
 from ckptcli.events import NodeCreated
-from ckptcli.graph import Node, Requirement, leaf_node
+from ckptcli.graph import CONSUMED, Node, Requirement, leaf_node
 
 if TYPE_CHECKING:
     from ckptcli.autodiff.device import Device
@@ -84,6 +84,11 @@ class Tensor:
         if node.tracked:
             if node.op is None:
                 return self
+            if node.op is CONSUMED:
+                raise NotALeafError(
+                    f"require_grad() on node {node.id}, which a backward pass has used up",
+                    "call `detach()` first",
+                )
             raise NotALeafError(
                 "Can't convert a non leaf tensor into a tracked tensor: "
                 f"node {node.id} is the output of `{node.op.name}`",

@@ -50,8 +50,8 @@ class Backend(Protocol):
     def namespace(self) -> Namespace:
         """What ops call."""
 
-    def asarray(self, data: Any, dtype: str | None) -> Array:
-        """`data` as an array of rank 1 or more, without a copy where none is needed.
+    def asarray(self, data: Any, dtype: str | None, copy: bool) -> Array:
+        """`data` as an array of rank 1 or more; without `copy`, `data` itself where it is one.
 
         Raises:
             DtypeError: a dtype that the engine does not have.

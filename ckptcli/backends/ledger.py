@@ -2,8 +2,8 @@
 
 A storage is counted from the return of the function that allocated it until its last reference
 is gone; a view counts with its base. Bytes in use are the sum over live storages, at any moment.
-What a kernel allocates and frees inside itself is not a storage; `transient_bytes` bounds it from
-tracemalloc, which sees every array that NumPy allocates.
+What a kernel allocates and frees inside itself is not a storage; tracemalloc, which sees every
+array that NumPy allocates, tells how far a call rose above what was live before it.
 
 Invariant: `bytes_in_use` returns to its value before a pass, with the garbage collector off.
 
@@ -20,6 +20,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from ckptcli.backends.base import Array, Backend, Namespace
+
+PYTHON_OBJECTS_BYTES = 1024
+"""Allowed in a call for the Python objects of its arrays, which are traced as well."""
 
 
 @dataclass(slots=True, eq=False)
@@ -57,15 +60,11 @@ class Ledger:
         self._live: dict[int, tuple[Storage, weakref.ref[Any]]] = {}
         self.tick = 0
         self._traced = tracemalloc.is_tracing()
-        self._traced_bytes = 0
 
     def start_phase(self) -> None:
         """Begin a new peak at what is live now."""
         self.tick += 1
         self.peak = Peak(self.bytes_in_use, self.tick, self.bytes_in_use if self._traced else None)
-        if self._traced:
-            tracemalloc.reset_peak()
-            self._traced_bytes = tracemalloc.get_traced_memory()[0]
 
     def observe(self, array: Array, storage_of: Callable[[Any], Any]) -> None:
         """Count the storage of `array`, unless it is counted already."""
@@ -78,7 +77,7 @@ class Ledger:
         reference = weakref.ref(owner, lambda _: self._release(key))
         self._live[key] = (storage, reference)
         self.history.append(storage)
-        self._account(storage.storage_bytes)
+        self._add(storage.storage_bytes)
 
     def storage(self, storage_id: int) -> Storage | None:
         """The live storage with this identity, if it is counted."""
@@ -93,37 +92,32 @@ class Ledger:
         """What was live at `tick`, oldest first."""
         return [storage for storage in self.history if storage.lived_at(tick)]
 
-    def settle(self) -> None:
-        """Take the kernel temporaries since the last change into account."""
-        self._account(0)
+    def call(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        """Call a function of the namespace, its temporaries taken into account."""
+        if not self._traced:
+            return function(*args, **kwargs)
+        tracemalloc.reset_peak()
+        before_bytes = tracemalloc.get_traced_memory()[0]
+        result = function(*args, **kwargs)
+        rise_bytes = tracemalloc.get_traced_memory()[1] - before_bytes - PYTHON_OBJECTS_BYTES
+        peak = self.peak
+        high_bytes = self.bytes_in_use + max(0, rise_bytes)
+        peak.with_transients_bytes = max(peak.with_transients_bytes or 0, high_bytes)
+        return result
 
     def _release(self, key: int) -> None:
         storage, _ = self._live.pop(key)
         self.tick += 1
         storage.died = self.tick
-        self._account(-storage.storage_bytes)
+        self.bytes_in_use -= storage.storage_bytes
 
-    def _account(self, change_bytes: int) -> None:
-        before = self.bytes_in_use
-        self.bytes_in_use = before + change_bytes
+    def _add(self, storage_bytes: int) -> None:
+        self.bytes_in_use += storage_bytes
         peak = self.peak
         if self.bytes_in_use > peak.live_bytes:
             peak.live_bytes, peak.tick = self.bytes_in_use, self.tick
-        if self._traced:
-            self._account_transients(max(before, self.bytes_in_use), change_bytes)
-
-    def _account_transients(self, live_bytes: int, change_bytes: int) -> None:
-        """Add what was allocated and freed since the last change to the larger of both ends.
-
-        Only the bump above both ends counts, so that Python's own objects, which tracemalloc
-        traces too, cancel out. A storage is still traced while its release is announced.
-        """
-        now_bytes, peak_bytes = tracemalloc.get_traced_memory()
-        bump = max(0, peak_bytes - max(self._traced_bytes, now_bytes))
-        peak = self.peak
-        peak.with_transients_bytes = max(peak.with_transients_bytes or 0, live_bytes + bump)
-        self._traced_bytes = now_bytes + min(0, change_bytes)
-        tracemalloc.reset_peak()
+            if peak.with_transients_bytes is not None:
+                peak.with_transients_bytes = max(peak.with_transients_bytes, peak.live_bytes)
 
 
 class TrackedNamespace:
@@ -139,7 +133,7 @@ class TrackedNamespace:
         ledger = self._ledger
 
         def tracked(*args: Any, **kwargs: Any) -> Any:
-            result = function(*args, **kwargs)
+            result = ledger.call(function, *args, **kwargs)
             if hasattr(result, "nbytes"):
                 ledger.observe(result, storage_of)
             return result
@@ -160,8 +154,8 @@ class TrackedBackend:
         self.label = inner.label
         self.namespace: Namespace = TrackedNamespace(inner.namespace, ledger)
 
-    def asarray(self, data: Any, dtype: str | None) -> Array:
-        array = self._inner.asarray(data, dtype)
+    def asarray(self, data: Any, dtype: str | None, copy: bool) -> Array:
+        array = self._inner.asarray(data, dtype, copy)
         self._ledger.observe(array, self._inner.namespace.storage_of)
         return array
 

@@ -23,9 +23,9 @@ class NumpyBackend:
     def __init__(self, namespace: Namespace = numpy_namespace) -> None:
         self.namespace = namespace
 
-    def asarray(self, data: Any, dtype: str | None) -> Array:
+    def asarray(self, data: Any, dtype: str | None, copy: bool) -> Array:
         try:
-            array = np.asarray(data, dtype=dtype)
+            array = np.array(data, dtype=dtype) if copy else np.asarray(data, dtype=dtype)
         except TypeError as error:
             raise _dtype_error(dtype) from error
         if dtype is None and not (hasattr(data, "dtype") and array.dtype.name in FLOAT_DTYPES):

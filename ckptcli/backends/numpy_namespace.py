@@ -144,8 +144,8 @@ def ones_seed(like: AnyArray) -> AnyArray:
 
 
 def asbool(mask: Any) -> AnyArray:
-    """`mask` as a boolean array."""
-    return np.asarray(mask, dtype=bool)
+    """A boolean array with the values of `mask`."""
+    return np.array(mask, dtype=bool)
 
 
 def all_finite(x: AnyArray) -> bool:

@@ -87,7 +87,7 @@ class _States:
                 stack.extend(current.parents)
 
     def require_regions(self, asked: list[tuple[Node, Node]]) -> Plans:
-        """Plan the regions that `asked` (step, value) touch, and require what they need from outside."""
+        """Plan the regions that `asked` (step, value) touch; require what they need."""
         plans = plan_regions(asked)
         for node in plans.top:
             self.require(node)

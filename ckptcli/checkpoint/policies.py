@@ -3,8 +3,8 @@
 A policy is asked for each value and answers whether it *may* be saved; a value is saved only if the
 backward pass needs it. Region inputs are always available.
 
-Source: JAX `jax.checkpoint_policies`, with the differences that `docs/policies.md` names: a name means
-the value itself.
+Source: JAX `jax.checkpoint_policies`; `docs/policies.md` says what differs: a name means the value
+itself.
 """
 
 from __future__ import annotations

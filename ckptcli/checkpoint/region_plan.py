@@ -1,8 +1,9 @@
 """What each region has to compute again, worked out from what backward steps ask for.
 
-A step asks for a value at a level: the inner-most region that contains both the step and the value's
-owner. To serve a level, its region runs the ops that lead to the values asked of it, from inputs
-that are asked of the levels around it in turn; what inner regions make on the way is passed through.
+A step asks for a value at a level: the inner-most region that contains both the step and the
+value's owner. To serve a level, its region runs the ops that lead to the values asked of it, from
+inputs that are asked of the levels around it in turn; what inner regions make on the way is passed
+through.
 
 Invariants: an op is in a region's order only if a value asked for depends on it; the order is that
 of the forward pass; the number of uses of every value is known before anything is computed.

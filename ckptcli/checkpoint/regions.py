@@ -13,7 +13,7 @@ Source: JAX `jax.checkpoint` (what is saved), PyTorch's rules for nested non-ree
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 from ckptcli.checkpoint.policies import Policy, ValueInfo
@@ -39,7 +39,7 @@ class Region:
         self.name = name
         self.policy = policy
         self.parent = parent
-        self.depth = 1 if parent is None else parent.depth + 1
+        self.depth: int = 1 if parent is None else parent.depth + 1
         self.root: Region = self if parent is None else parent.root
         self.saved_ids: set[int] = set()
         self.nodes: list[Node] = []
@@ -51,7 +51,7 @@ class Region:
         return self.owner_after(node, ValueInfo.of(node)) is not None
 
     def owner_after(self, node: Node, info: ValueInfo) -> Region | None:
-        """Ask the policies from here outward; the first region that does not save owns the value."""
+        """Ask the policies from here outward; the first that does not save is the owner's."""
         region: Region | None = self
         while region is not None:
             if node.id not in region.saved_ids and not region.policy(info):
@@ -84,13 +84,6 @@ class Region:
             node.recompute = False
         self.held = held
         self.nodes = []
-
-    def ancestors(self) -> Iterator[Region]:
-        """This region and those around it, inner-most first."""
-        region: Region | None = self
-        while region is not None:
-            yield region
-            region = region.parent
 
     def __repr__(self) -> str:
         return f"Region({self.name!r}, depth={self.depth})"

@@ -8,6 +8,7 @@ import textwrap
 import click
 from click.shell_completion import CompletionItem
 
+from ckptcli.checkpoint.strategies.registry import registry
 from ckptcli.cli.streams import screen_width
 from ckptcli.report.glossary import GLOSSARY, define, other_names
 
@@ -27,8 +28,12 @@ def command(words: tuple[str, ...]) -> None:
     A term of several words needs no quotes: ckpt explain gradient of a parameter.
     """
     if words:
-        term, definition = define(" ".join(words))
-        click.echo(_entry(term, definition))
+        name = " ".join(words)
+        strategies = {key: strategy.summary for key, strategy in registry().items()}
+        if name in strategies and name not in GLOSSARY:
+            click.echo(_entry(name, f"Strategy: {strategies[name]}."))
+        else:
+            click.echo(_entry(*define(name, strategies)))
         return
     for term, definition in GLOSSARY.items():
         click.echo(_entry(term, definition))

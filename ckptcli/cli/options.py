@@ -189,19 +189,31 @@ def _option(*names: str, **attributes: Any) -> Decorator:
 
 def open_from_options(ctx: click.Context) -> tuple[list[Workload], list[str]]:
     """The workloads that the options stand for, and warnings about options without effect."""
-    from ckptcli.workloads.registry import WorkloadOptions, open_workloads
+    from ckptcli.workloads.registry import WorkloadOptions, open_workloads, options_without_effect
 
     params = ctx.params
     options = WorkloadOptions(**{name: params[name] for name in SIZE_OPTIONS})
     workloads = open_workloads(params["workload_text"], options)
-    if params["workload_text"].partition(":")[0] == "silu":
-        return workloads, []
-    given = [
-        name
-        for name in SIZE_OPTIONS
+    text = params["workload_text"]
+    return workloads, [
+        f"--{name} has no effect on workload `{text.partition(':')[0]}`"
+        for name in options_without_effect(text)
         if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE
     ]
-    return workloads, [f"--{name} has no effect on a graph file" for name in given]
+
+
+def check_layers(strategies: Sequence[Strategy], workload: Workload) -> None:
+    """Refuse a strategy that groups layers on a program that has none.
+
+    Raises:
+        UsageError: such a strategy, and such a program.
+    """
+    for strategy in strategies:
+        if strategy.needs_layers and not workload.layer_count:
+            raise UsageError(
+                f"strategy `{strategy.name}` needs layers, and `{workload.title}` has none",
+                "use `none` or `balanced`, or mark regions in a Python program",
+            )
 
 
 def parse_strategies(texts: Sequence[str]) -> list[Strategy]:

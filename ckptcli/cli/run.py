@@ -12,6 +12,7 @@ import click
 
 from ckptcli.cli.exports import Exports
 from ckptcli.cli.options import (
+    check_layers,
     complete_strategy,
     gate_options,
     measuring_options,
@@ -77,6 +78,7 @@ def command(
     Memory comes from an exact account of one pass, time from interleaved rounds of others.
     """
     from ckptcli.measure.conditions import check_applies, parse_condition
+    from ckptcli.measure.machine import blas_threads
 
     settings = logger_settings(config_path)
     strategies, reference = _with_reference(parse_strategies(strategy_texts), no_reference)
@@ -84,19 +86,23 @@ def command(
     names = [strategy.name for strategy in strategies]
     for gate in gates:
         check_applies(gate, names, len(names) > 1 and REFERENCE in names)
-    workload, warnings = _one_workload(ctx)
-    with Exports(export_paths, format_name, force) as exports, Stops(timeout_s) as stops:
-        try:
-            record = _profile(ctx, workload, strategies, reference, settings, exports, stops)
-        except KeyboardInterrupt as stop:
-            click.echo(f"{stop or 'interrupted'} before a round was complete", err=True)
-            return stops.exit_code
-        record = replace(record, warnings=(*warnings, *record.warnings))
-        exports.write(record)
-        _print(ctx.params, record, exports)
-        warn(record.warnings, quiet)
-        exports.check()
-        return _exit_code(record, gates, ctx.params["strict"]) or stops.exit_code
+    # The threads are set before anything loads the array library, which may read them but once.
+    with Stops(timeout_s) as stops, blas_threads(ctx.params["threads"]) as threads_warning:
+        workload, warnings = _one_workload(ctx)
+        check_layers(strategies, workload)
+        warnings += [threads_warning] if threads_warning else []
+        with Exports(export_paths, format_name, force) as exports:
+            try:
+                record = _profile(ctx, workload, strategies, reference, settings, exports, stops)
+            except KeyboardInterrupt as stop:
+                click.echo(f"{stop or 'interrupted'} before anything was measured", err=True)
+                return stops.exit_code
+            record = replace(record, warnings=(*warnings, *record.warnings))
+            exports.write(record)
+            _print(ctx.params, record, exports)
+            warn(record.warnings, quiet)
+            exports.check()
+    return _exit_code(record, gates, ctx.params["strict"]) or stops.exit_code
 
 
 def _with_reference(
@@ -132,7 +138,6 @@ def _profile(
 ) -> RunRecord:
     """The record of the run; `exports` get it after every round."""
     from ckptcli.backends.allocator import reuse_freed_memory
-    from ckptcli.measure.machine import blas_threads
     from ckptcli.measure.rounds import Plan
     from ckptcli.profiling.processes import run_in_processes
     from ckptcli.profiling.profile import check_fits, profile
@@ -151,32 +156,28 @@ def _profile(
         progress.estimate(_estimate(partial))
 
     reuse_freed_memory()
-    with blas_threads(params["threads"]) as threads_warning:
-        notes = [threads_warning] if threads_warning else []
-        notes += _log_passes(workload, strategies, settings, _stdout_is_data(params))
-        try:
-            if params["processes"] > 1:
-                record = run_in_processes(
-                    _child_arguments(params, strategies, reference),
-                    params["processes"],
-                    progress=tell,
-                    finished=finished,
-                )
-            else:
-                record = profile(
-                    workload,
-                    strategies,
-                    reference=reference,
-                    plan=Plan(
-                        params["reps"], params["warmup"], params["max_time_s"], params["seed"]
-                    ),
-                    threshold=params["threshold_percent"] / 100.0,
-                    config=_config(params),
-                    progress=tell,
-                    finished=finished,
-                )
-        finally:
-            progress.end()
+    notes = _log_passes(workload, strategies, settings, _stdout_is_data(params))
+    try:
+        if params["processes"] > 1:
+            record = run_in_processes(
+                _child_arguments(params, strategies, reference),
+                params["processes"],
+                progress=tell,
+                finished=finished,
+            )
+        else:
+            record = profile(
+                workload,
+                strategies,
+                reference=reference,
+                plan=Plan(params["reps"], params["warmup"], params["max_time_s"], params["seed"]),
+                threshold=params["threshold_percent"] / 100.0,
+                config=_config(params),
+                progress=tell,
+                finished=finished,
+            )
+    finally:
+        progress.end()
     return replace(record, warnings=(*notes, *record.warnings))
 
 

@@ -14,3 +14,5 @@ def command() -> None:
     width = max(map(len, known))
     for name, strategy in known.items():
         click.echo(f"{name:<{width}}  {strategy.summary}")
+        if strategy.grammar:
+            click.echo(f"{'':<{width}}  {strategy.grammar}")

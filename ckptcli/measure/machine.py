@@ -91,7 +91,7 @@ def blas_threads(count: int | None) -> Iterator[str | None]:
         return
     import numpy as np
 
-    del np  # Only a loaded BLAS can be limited.
+    del np  # only a loaded BLAS can be limited
     with threadpool_limits(limits=count, user_api="blas"):
         yield None
 

@@ -22,9 +22,9 @@ _NAMES: dict[object, str] = {
 }
 
 
-def first_mismatch(value: object, path: str = "") -> str | None:
+def first_mismatch(value: Any, path: str = "") -> str | None:
     """A sentence on the first field of a dataclass, or below, that is of another type."""
-    hints = _hints(type(value))
+    hints = _hints(type(value))  # type: ignore[arg-type]  # a class is hashable
     return next(
         (
             complaint

@@ -61,7 +61,6 @@ def memory_pass(
 
         ledger.start_phase()
         result = network.forward()
-        ledger.settle()
         forward_peak, after_forward_bytes = ledger.peak, ledger.bytes_in_use
         storage_id = watched.namespace.storage_id
         for tensor in result.parameters.values():
@@ -72,7 +71,6 @@ def memory_pass(
 
         ledger.start_phase()
         gradients = result.root.backward()
-        ledger.settle()
         recorder.end_step()
         memory = Memory(
             params_input_bytes=params_input_bytes,

@@ -6,6 +6,7 @@ samples of one process are therefore not independent (pyperf). Each process runs
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
@@ -49,11 +50,13 @@ def run_in_processes(
 
 
 def _run(arguments: Sequence[str]) -> RunRecord:
+    """One process. It gets its settings from `arguments` alone: no burn.toml, no `CKPT_*`."""
     done = subprocess.run(
-        [sys.executable, "-m", "ckptcli", "run", *arguments],
+        [sys.executable, "-m", "ckptcli", "run", "--config", os.devnull, *arguments],
         capture_output=True,
         encoding="utf-8",
         check=False,
+        env={name: value for name, value in os.environ.items() if not name.startswith("CKPT_")},
     )
     if done.returncode in PARTIAL_CODES:
         raise KeyboardInterrupt("interrupted")

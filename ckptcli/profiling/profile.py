@@ -14,7 +14,7 @@ from ckptcli.errors import OutOfMemoryError, UntrackedBackwardWarning, UsageErro
 from ckptcli.measure.analysis import analysed
 from ckptcli.measure.machine import Machine, available_bytes, read_machine
 from ckptcli.measure.record import RunRecord, StrategyRecord
-from ckptcli.measure.rounds import Plan, Rounds, run_rounds
+from ckptcli.measure.rounds import Plan, Rounds, Sample, run_rounds
 from ckptcli.measure.stability import read_load, stability_warnings
 from ckptcli.profiling.memory_pass import MemoryPass, memory_pass, tracemalloc_is_exact
 from ckptcli.profiling.timed_pass import TimedPass
@@ -41,6 +41,8 @@ class _Profile:
     machine: Machine
     passes: list[MemoryPass] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    stopped: str | None = None
+    """Why there are no timed rounds, if a signal came during the memory passes."""
 
     def record(self, rounds: Rounds, partial: bool) -> RunRecord:
         return analysed(
@@ -82,9 +84,15 @@ class _Profile:
         traced = tracemalloc_is_exact()
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", UntrackedBackwardWarning)
-            for done, strategy in enumerate(self.strategies):
-                tell("memory", done, len(self.strategies))
-                self.passes.append(memory_pass(self.workload, self.device, strategy, traced))
+            try:
+                for done, strategy in enumerate(self.strategies):
+                    tell("memory", done, len(self.strategies))
+                    self.passes.append(memory_pass(self.workload, self.device, strategy, traced))
+            except KeyboardInterrupt as stop:
+                if not self.passes:
+                    raise
+                self.strategies = self.strategies[: len(self.passes)]
+                self.stopped = str(stop) or "interrupted"
         self.notes += dict.fromkeys(str(warning.message) for warning in caught)
         if not traced:
             self.notes.append("this NumPy misreports to tracemalloc: peaks lack its temporaries")
@@ -92,6 +100,9 @@ class _Profile:
     def run_rounds(self, tell: Progress, finished: Callable[[RunRecord], None] | None) -> Rounds:
         """The timed rounds, by the plan."""
         names = [strategy.name for strategy in self.strategies]
+        if self.stopped is not None:
+            empty: dict[str, list[Sample]] = {name: [] for name in names}
+            return Rounds(empty, self.plan.warmup, self.stopped, interrupted=True)
         first = self.reference or ("none" if "none" in names else names[0])
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UntrackedBackwardWarning)
@@ -153,6 +164,9 @@ def profile(
     with job.device.backend.quiet():
         job.run_memory_passes(tell)
         rounds = job.run_rounds(tell, finished)
+    if rounds.interrupted:
+        done = len(rounds.counted(job.strategies[0].name))
+        job.notes.append(f"{rounds.stopped}: the figures are partial, from {done} complete rounds")
     record = job.record(rounds, rounds.interrupted)
     return replace(record, warnings=(*record.warnings, *stability_warnings(record, before)))
 

@@ -42,7 +42,8 @@ class Cell:
     @property
     def whole(self) -> str:
         """Both on one line."""
-        return f"{self.text} {self.detail}".rstrip()
+        comma = "" if self.detail.startswith("[") else ","
+        return f"{self.text}{comma} {self.detail}" if self.detail else self.text
 
 
 def rows(record: RunRecord) -> list[tuple[Cell, ...]]:
@@ -55,7 +56,7 @@ def _row(record: StrategyRecord, run: RunRecord) -> tuple[Cell, ...]:
     reference = record is run.reference
     return (
         Cell(record.strategy),
-        Cell(units.size(memory.saved_bytes), f"in {_count(memory.saved_tensors, 'tensor')}"),
+        Cell(units.size(memory.saved_bytes), _count(memory.saved_tensors, "tensor")),
         _peak(memory),
         _recomputed(record),
         *(_split(time_text(record, phase)) for phase in PHASES),

@@ -61,10 +61,7 @@ class Screen:
             _environ={},
         )
         for part in parts:
-            if isinstance(part, str):
-                console.print(part, soft_wrap=True)
-            else:
-                console.print(part)
+            console.print(part, soft_wrap=not isinstance(part, Table))
         text = "\n".join(line.rstrip() for line in stream.getvalue().split("\n"))
         return text if self.unicode else text.replace("µ", "u")
 

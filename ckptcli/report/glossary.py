@@ -8,6 +8,8 @@ Source of the words of checkpointing: Burn 0.22.1, `burn-autodiff/src/checkpoint
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from ckptcli.errors import UnknownNameError
 
 GLOSSARY = {
@@ -20,8 +22,8 @@ GLOSSARY = {
     "nothing; the usual reference.",
     "balanced": "The strategy that recomputes what is bound by memory (element-wise ops) and holds "
     "what is bound by arithmetic (matrix products). Burn's `BalancedCheckpointing`.",
-    "policy": "Which values of a part of the forward pass a strategy may hold; the others are "
-    "computed again from them.",
+    "region": "A part of the forward pass that a strategy computes again as one, from its inputs.",
+    "policy": "Which values of a region may be held all the same; the others are computed again.",
     "device": "Where the arrays live and under which strategy the engine runs, as Burn prints it.",
     "node": "One value of the recorded graph: a leaf, or the result of an op. Nodes are numbered "
     "from 0 in the order in which the forward pass makes them.",
@@ -193,16 +195,16 @@ ALIASES = {
 """Other spellings, keys of the JSON among them -> the term that defines them."""
 
 
-def define(term: str) -> tuple[str, str]:
+def define(term: str, others: Iterable[str] = ()) -> tuple[str, str]:
     """The term that defines `term`, and its definition; case and spaces do not matter.
 
     Raises:
-        UnknownNameError: no such term; names the nearest.
+        UnknownNameError: no such term; names the nearest of the terms and of `others`.
     """
     name = " ".join(term.split()).lower()
     found = ALIASES.get(name, name)
     if found not in GLOSSARY:
-        raise UnknownNameError("term", name, [*GLOSSARY, *ALIASES])
+        raise UnknownNameError("term", name, [*GLOSSARY, *ALIASES, *others])
     return found, GLOSSARY[found]
 
 

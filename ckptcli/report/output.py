@@ -16,6 +16,9 @@ from types import TracebackType
 from ckptcli.errors import OutputFileError, UsageError
 
 
+_NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+
+
 class OutputFile:
     """Writes `path` by way of a temporary file beside it. Use `open`; `close` when done."""
 
@@ -98,7 +101,7 @@ class OutputFile:
         for number in count():
             temporary = self._target.with_name(f".ckpt-{os.getpid()}-{number}.tmp")
             try:
-                descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+                descriptor = os.open(temporary, _NEW_FILE, 0o666)  # less the umask
             except FileExistsError:
                 continue
             self._temporary, self._descriptor = temporary, descriptor

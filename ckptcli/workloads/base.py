@@ -41,6 +41,10 @@ class Workload(Protocol):
     def settings(self) -> dict[str, object]:
         """What makes the workload reproducible, as plain data."""
 
+    @property
+    def layer_count(self) -> int:
+        """How many layers strategies can group; 0 for a program without layers."""
+
     def load(self, device: Device) -> Network:
         """Place parameters and input on `device`."""
 

@@ -49,12 +49,16 @@ class GraphCase:
         return f"graph = {self.place}, ops = {len(self.calls)}"
 
     @property
+    def layer_count(self) -> int:
+        return 0
+
+    @property
     def settings(self) -> dict[str, object]:
         return {"name": "graph", "case": self.index, "ops": len(self.calls), "dtype": "float64"}
 
     def load(self, device: Device) -> GraphNetwork:
         arrays = {
-            index: device.backend.asarray(call.data, "float64")
+            index: device.backend.asarray(call.data, "float64", copy=False)
             for index, call in enumerate(self.calls)
             if call.data is not None
         }
@@ -84,7 +88,7 @@ class GraphNetwork:
 
     def _run(self, index: int, call: OpCall, tensors: list[Tensor]) -> Tensor:
         if call.data is not None:
-            leaf = self.device.tensor(self.arrays[index])
+            leaf = self.device.tensor(self.arrays[index], copy=False)
             return leaf.require_grad() if call.requires_grad else leaf
         inputs: list[Any] = [tensors[i] for i in call.inputs]
         signature = signature_of(call.name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import pkgutil
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TypeVar
 
 import ckptcli.workloads as package
@@ -28,18 +28,26 @@ Opener = Callable[[str, WorkloadOptions], list[Workload]]
 """From what follows `NAME:` and the options to the workload, or several from one file."""
 
 _OPENERS: dict[str, Opener] = {}
+_USES: dict[str, tuple[str, ...]] = {}
 
 OpenerFunction = TypeVar("OpenerFunction", bound=Opener)
 
 
-def workload(name: str) -> Callable[[OpenerFunction], OpenerFunction]:
-    """Decorator: makes an opener known under `name`."""
+def workload(name: str, *uses: str) -> Callable[[OpenerFunction], OpenerFunction]:
+    """Decorator: makes an opener known under `name`; `uses` are the options that concern it."""
 
     def enter(opener: OpenerFunction) -> OpenerFunction:
         _OPENERS[name] = opener
+        _USES[name] = uses
         return opener
 
     return enter
+
+
+def options_without_effect(text: str) -> list[str]:
+    """The options that the workload in `text` does not look at; call after `open_workloads`."""
+    used = _USES[text.partition(":")[0]]
+    return [option.name for option in fields(WorkloadOptions) if option.name not in used]
 
 
 def open_workloads(text: str, options: WorkloadOptions) -> list[Workload]:

@@ -65,6 +65,10 @@ class SiluWorkload:
         return f"n = {self.n}, layers = {self.layers}{batch}"
 
     @property
+    def layer_count(self) -> int:
+        return self.layers
+
+    @property
     def settings(self) -> dict[str, object]:
         return {
             "name": "silu",
@@ -87,8 +91,10 @@ class SiluWorkload:
 
     def load(self, device: Device) -> SiluNetwork:
         weights, x = self.arrays
-        leaves = [device.tensor(weight, self.dtype).require_grad() for weight in weights]
-        return SiluNetwork(leaves, device.tensor(x, self.dtype))
+        leaves = [
+            device.tensor(weight, self.dtype, copy=False).require_grad() for weight in weights
+        ]
+        return SiluNetwork(leaves, device.tensor(x, self.dtype, copy=False))
 
     def needed_bytes(self, strategies: Sequence[str]) -> int:
         """Parameters, input, and the largest of what each layer's backward step has live.
@@ -107,7 +113,7 @@ class SiluWorkload:
         return base + live
 
 
-@workload("silu")
+@workload("silu", "layers", "n", "batch", "dtype", "seed")
 def open_silu(argument: str, options: WorkloadOptions) -> list[Workload]:
     """`silu`: the silu network of the options.
 

@@ -22,9 +22,12 @@ class Markup(str):
 
 def escaped(text: str) -> Markup:
     """`text` as it can stand between tags and in quoted attributes."""
-    return (
-        text if isinstance(text, Markup) else Markup(html.escape(_NOT_IN_XML.sub("\ufffd", text)))
-    )
+    return text if isinstance(text, Markup) else Markup(html.escape(printable(text)))
+
+
+def printable(text: str) -> str:
+    """`text` with a replacement character for each that cannot be shown."""
+    return _NOT_IN_XML.sub("\ufffd", text)
 
 
 def joined(parts: Iterable[str]) -> Markup:

@@ -126,7 +126,7 @@ h1{font-size:1.6rem;line-height:1.25;margin:.2rem 0 .3rem}
 h2{font-size:1.2rem;margin:2.4rem 0 .5rem}
 h3{font-size:1rem;margin:1.1rem 0 .35rem}
 p{margin:.4rem 0}
-h1,h3,p,li,dd,td{overflow-wrap:anywhere}
+h1,h3,p,li,dd{overflow-wrap:anywhere}
 .kind{color:var(--quiet);font-size:.85rem;letter-spacing:.02em;margin:0}
 .quiet{color:var(--quiet)}
 .small{font-size:.875rem}
@@ -153,11 +153,11 @@ th.text,td.text{text-align:left}
 th:first-child,td:first-child{text-align:left;padding-left:0;position:sticky;left:0;
 background:var(--paper)}
 td:first-child{font-weight:600}
-td .low{display:block;white-space:normal;max-width:8.5rem;margin-left:auto;
+td .low{display:block;white-space:normal;width:max-content;max-width:8.5rem;margin-left:auto;
 color:var(--quiet);font-size:.78rem;font-weight:400}
 figure{margin:.4rem 0 0}
 figure svg{display:block;width:100%;height:auto}
-figure.timeline svg{min-width:40rem}
+figure.timeline svg{min-width:46rem}
 figure.scatter{max-width:42rem}
 figure.scatter svg{min-width:26rem}
 figcaption{color:var(--quiet);font-size:.875rem;margin-top:.3rem}

@@ -13,6 +13,7 @@ from typing import ClassVar
 
 from ckptcli.measure.record import RunRecord, StrategyRecord
 from ckptcli.report import comparison
+from ckptcli.report.drawing.markup import printable
 from ckptcli.report.formats.base import register
 
 _SPECIAL = re.compile(r"[\\`*~|#]|(?<!\w)_|_(?!\w)|\](?=\()")
@@ -69,5 +70,5 @@ def _line(cells: Iterable[str]) -> str:
 
 def _plain(text: str) -> str:
     """`text` on one line, shown as it is."""
-    flat = " ".join(text.split())
+    flat = " ".join(printable(text).split())
     return _SPECIAL.sub(lambda match: f"\\{match.group()}", html.escape(flat, quote=False))

@@ -22,6 +22,7 @@ from ckptcli.report.charts import (
     curve,
     resample,
 )
+from ckptcli.report.drawing.markup import printable
 from ckptcli.report.drawing.style import series_color, series_dash
 from ckptcli.report.drawing.timeline import peak_text, size_label
 from ckptcli.report.formats.base import register
@@ -107,5 +108,5 @@ def _dashes(index: int) -> str | tuple[int, tuple[float, ...]]:
 
 def _literal(text: str) -> str:
     """`text` as matplotlib shows it as it is: no formulas, no hidden labels."""
-    plain = text.replace("\\", "\\\\").replace("$", r"\$") if "$" in text else text
+    plain = printable(" ".join(text.split())).replace("$", r"\$")
     return f" {plain}" if plain.startswith("_") else plain
