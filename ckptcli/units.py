@@ -42,6 +42,11 @@ def duration(time_s: float | None) -> str:
     return f"{time_s / 1e-9:.2f}ns"
 
 
+def count(number: int, noun: str) -> str:
+    """`1 round`, `2 rounds`."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
 def ratio(value: float | None) -> str:
     """A ratio with two decimals, `1.07x`."""
     return UNKNOWN if value is None or not math.isfinite(value) else f"{value:.2f}x"

@@ -20,7 +20,6 @@ from ckptcli.report.charts import (
     peak_point,
     place_marks,
     resample,
-    stride,
     timeline_chart,
 )
 
@@ -74,15 +73,6 @@ def test_the_share_of_recomputed_ops_is_known() -> None:
     assert column.recomputed == pytest.approx(1 / 3)
 
 
-def test_a_cut_trace_says_how_many_ops_a_point_stands_for() -> None:
-    life = Life(0, "mul", "value", (1,), 8, 0, 3999)
-    whole = Trace([point("forward", 1)] * 2000, [life], (), (), cut=True)
-    assert stride(whole) == 2
-    assert stride(replace(whole, cut=False)) == 1
-    assert common_span([curve("x", whole)]) == Span(4000, 0)
-    assert stride(Trace((), (), (), (), cut=True)) == 1
-
-
 def test_lines_stay_in_the_box_and_break_only_where_a_pass_has_no_op() -> None:
     curves = [pass_of(5, 6), pass_of(8, 9)]
     chart = timeline_chart(curves, BOX, [50.0, 50.0])
@@ -101,6 +91,12 @@ def test_names_do_not_cover_each_other() -> None:
     assert all(BOX.top <= mark.label_y <= BOX.bottom for mark in marks)
 
 
+def test_names_do_not_cover_other_points() -> None:
+    high, low = place_marks([(200.0, 100.0), (210.0, 110.0)], [80.0, 80.0], BOX)
+    assert high.label_y < 100.0
+    assert low.label_y > 110.0 + LABEL_HEIGHT or low.label_y < high.label_y
+
+
 def test_too_many_names_stay_at_their_points() -> None:
     assert len(place_marks([(200.0, 100.0)] * 60, [80.0] * 60, BOX)) == 60
 
@@ -109,5 +105,5 @@ def test_too_many_names_stay_at_their_points() -> None:
 def test_ticks_are_few_and_reach_the_top(most: float) -> None:
     for ticks in (byte_ticks(most), decimal_ticks(most)):
         assert ticks[0] == 0
-        assert 2 <= len(ticks) <= 7
+        assert 2 <= len(ticks) <= 8
         assert ticks[-1] <= most < ticks[-1] + 2 * (ticks[1] - ticks[0])

@@ -15,7 +15,9 @@ from ckptcli.config import (
     LoggerSettings,
     find_config,
     read_config_file,
+    read_defaults,
 )
+from ckptcli.config.toml_file import parse_toml
 from ckptcli.errors import ConfigError
 from ckptcli.events import Level
 
@@ -166,12 +168,32 @@ def test_what_breaks_the_parser_is_refused(tmp_path: Path, text: str) -> None:
         ("append = [true]", "`autodiff.logger.append` is an array, not a boolean", "write `true`"),
         ("file = false", "`autodiff.logger.file` is false, not a string", "write it in quotes"),
         ("file = { a = 1 }", "`autodiff.logger.file` is a table, not a string", "write it in"),
+        (
+            r'file = "a\u0000b"',
+            r'`autodiff.logger.file` is "a\u0000b", which has a null character',
+            "no path can have one",
+        ),
     ],
 )
 def test_a_wrong_value(tmp_path: Path, line: str, message: str, hint: str | None) -> None:
     error = refusal(tmp_path, f"[autodiff.logger]\n{line}\n")
     assert message in error.message
     assert (error.hint is None) if hint is None else (error.hint or "").startswith(hint)
+
+
+@pytest.mark.parametrize("value", [r'"a\u0000b"', r'["a", "a\u0000b"]'])
+def test_a_default_with_a_null_character(value: str, tmp_path: Path) -> None:
+    document = parse_toml(f"[ckpt]\nexport = {value}\n")
+    defaults = read_defaults(document, {"export": "strings"})
+    assert defaults.values == {}
+    assert "which has a null character" in defaults.wrong[0].reason
+
+
+def test_a_file_with_a_null_character_that_the_search_meets_is_passed_over(tmp_path: Path) -> None:
+    path = write(tmp_path / "burn.toml", '[autodiff.logger]\nfile = "a\\u0000b"\n')
+    found = find_config(tmp_path)
+    assert found.path != path
+    assert "null character" in found.reports[0]
 
 
 @pytest.mark.parametrize(

@@ -7,20 +7,25 @@ import importlib.util
 import io
 import json
 import re
+import shlex
 import struct
 from collections import defaultdict
 from dataclasses import replace
 from html.parser import HTMLParser
+from pathlib import Path
+from unittest import mock
 from xml.etree import ElementTree
 
 import pytest
 
+from ckptcli.cli.main import run_command
 from ckptcli.errors import UnknownNameError, UsageError
 from ckptcli.measure.analysis import analysed
 from ckptcli.measure.record import RunRecord, StrategyRecord, Trace
 from ckptcli.measure.record_json import read_record
 from ckptcli.measure.rounds import Plan
 from ckptcli.profiling.profile import profile
+from ckptcli.report.charts import common_span, curve
 from ckptcli.report.comparison import HEADER, command_line
 from ckptcli.report.drawing.markup import Markup, element, escaped
 from ckptcli.report.formats import exporter_for, registry
@@ -80,11 +85,14 @@ def untraced(strategy: StrategyRecord) -> StrategyRecord:
 
 def records() -> dict[str, RunRecord]:
     two = profile(SiluWorkload(3, 8), plan=Plan(reps=6))
+    with mock.patch("ckptcli.profiling.trace.MOST_ENTRIES", 7):
+        cut = profile(SiluWorkload(3, 8), plan=Plan(reps=1))
     first, second = two.strategies
     many = [replace((first, second)[i % 2], strategy=f"s{i}", reference=i == 0) for i in range(10)]
     return {
         "two strategies": two,
         "one strategy": derived_anew(two, first),
+        "cut trace": cut,
         "no reference": derived_anew(two, second),
         "no samples": derived_anew(
             replace(two, partial=True), *(replace(s, samples=(), warmup=()) for s in two.strategies)
@@ -261,11 +269,13 @@ def test_svg_is_xml_and_names_each_op(record: RunRecord) -> None:
     assert root.tag == f"{SVG_SPACE}svg"
     assert re.findall(r"https?:[^\"]*", text) == ["http://www.w3.org/2000/svg"]
     assert not re.search(r"\b(nan|inf)\b|\bid=", text)
-    traced = [s for s in record.strategies if s.trace.timeline]
     titles = [title.text or "" for title in root.iter(f"{SVG_SPACE}title")]
-    forward = max((sum(p.phase == "forward" for p in s.trace.timeline) for s in traced), default=0)
-    backward = max((sum(p.phase != "forward" for p in s.trace.timeline) for s in traced), default=0)
-    assert len(titles) == forward + backward
+    span = common_span(curve(s.strategy, s.trace) for s in record.strategies)
+    assert len(titles) == span.ops
+    words = "\n".join(titles)
+    for strategy in record.strategies:
+        for point in strategy.trace.timeline:
+            assert f"node {point.node}" in words
 
 
 def test_svg_says_what_happens_at_an_op() -> None:
@@ -398,3 +408,27 @@ def test_only_markup_is_taken_as_it_is() -> None:
         '<line x1="1" y1="0" stroke-width="1.26"></line>'
     )
     assert escaped("a\x00\x1b\udc80\ufffeb") == "a\ufffd\ufffd\ufffd\ufffdb"
+
+
+PAGE = (Path(__file__).parent.parent / "docs" / "exports.md").read_text(encoding="utf-8")
+
+
+def test_every_command_of_the_page_works(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    commands = re.findall(r"^\$ ckpt (.*)$", PAGE, flags=re.M)
+    assert len(commands) == 5
+    for command in commands:
+        assert run_command(shlex.split(command)) == 0, command
+        assert capsys.readouterr().out
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(
+        set(re.findall(r"--export (\w\S+)", " ".join(commands)))
+    )
+
+
+def test_the_page_names_every_format() -> None:
+    rows = re.findall(r"^\| `(\w+)` \| (`\..*?) \|", PAGE, flags=re.M)
+    assert {name: tuple(re.findall(r"`(.*?)`", suffixes)) for name, suffixes in rows} == {
+        name: exporter.suffixes for name, exporter in registry().items()
+    }

@@ -85,6 +85,30 @@ def test_erf_and_gelu_are_those_of_libm() -> None:
     np.testing.assert_allclose(slope, phi + x * density, rtol=1e-15, atol=1e-15)
 
 
+def units_off(actual: Array, exact: list[float]) -> Array:
+    """How many units in the last place of `actual`'s dtype it is off."""
+    unit = np.spacing(np.abs(np.asarray(exact)).astype(actual.dtype))
+    return np.abs(actual.astype(np.float64) - exact) / unit.astype(np.float64)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_erf_is_accurate_to_the_units_that_it_claims(dtype: str) -> None:
+    dense = [np.linspace(-7, 7, 100_001), np.linspace(0.46, 0.5, 100_001)]
+    x = np.concatenate([*dense, -dense[1]]).astype(dtype)
+    off = units_off(xp.erf(x), [math.erf(value) for value in x.tolist()])
+    assert off.max() <= 6
+    assert off[(np.abs(x) < 0.46) | (np.abs(x) > 0.6)].max() <= 3
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_gelu_gradient_far_out_warns_of_nothing(dtype: str) -> None:
+    far = float(np.finfo(dtype).max)
+    x = np.array([-np.inf, -far, -41.0, 41.0, far, np.inf, np.nan], dtype=dtype)
+    with np.errstate(over="raise", invalid="raise"):
+        slope = xp.gelu_gradient(x, np.ones_like(x))
+    np.testing.assert_array_equal(slope, [0.0, 0.0, 0.0, 1.0, 1.0, 1.0, np.nan])
+
+
 def test_erf_at_the_ends() -> None:
     x = np.array([-np.inf, -0.0, np.inf, np.nan])
     np.testing.assert_array_equal(xp.erf(x), [-1.0, 0.0, 1.0, np.nan])

@@ -7,10 +7,11 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
+
+from tests.test_endings import ENDLESS, start, wait_for
 
 ROOT = Path(__file__).parent.parent
 CKPT = [sys.executable, "-m", "ckptcli"]
@@ -70,7 +71,15 @@ def test_completion_of_a_strategy_name() -> None:
 
 
 @pytest.mark.parametrize(
-    "arguments", [("log",), ("run", "--n", "16", "--reps", "1"), ("run", "--n", "16", "--json")]
+    "arguments",
+    [
+        ("--help",),
+        ("--version",),
+        ("run", "--help"),
+        ("log",),
+        ("run", "--n", "16", "--reps", "1"),
+        ("run", "--n", "16", "--json"),
+    ],
 )
 def test_a_closed_pipe_ends_quietly(arguments: tuple[str, ...]) -> None:
     process = subprocess.Popen(
@@ -84,21 +93,34 @@ def test_a_closed_pipe_ends_quietly(arguments: tuple[str, ...]) -> None:
     assert (process.wait(60), errors) == (0, "")
 
 
+@pytest.mark.parametrize("arguments", [("rum",), ("log", "-s", "nobody")])
+def test_an_error_that_nobody_reads_keeps_its_exit_code(arguments: tuple[str, ...]) -> None:
+    process = subprocess.Popen([*CKPT, *arguments], stderr=subprocess.PIPE)
+    assert process.stderr is not None
+    process.stderr.close()
+    assert process.wait(60) == 2
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs a shell that can close a stream")
+@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-"])
+@pytest.mark.parametrize(
+    ("arguments", "code"), [("log", 0), ("run --n 16 --reps 1", 0), ("--help", 0), ("rum", 2)]
+)
+def test_a_stream_that_is_closed_from_the_start(arguments: str, code: int, closed: str) -> None:
+    line = f'exec "{sys.executable}" -m ckptcli {arguments} {closed}'
+    done = subprocess.run(["/bin/sh", "-c", line], capture_output=True, text=True, timeout=120)
+    assert (done.returncode, "Traceback" in done.stderr) == (code, False)
+    assert closed != "2>&-" or bool(done.stdout) == (code == 0)
+
+
 def test_an_interrupted_run_prints_what_it_has_and_says_so(tmp_path: Path) -> None:
-    process = subprocess.Popen(
-        [*CKPT, "run", "--n", "64", "--layers", "2", "--reps", "1000000"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        encoding="utf-8",
-        cwd=tmp_path,
-    )
-    time.sleep(3)
+    process = start(*ENDLESS, "--export", "run.json", cwd=tmp_path)
+    wait_for(tmp_path / "run.json")
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=60)
     assert process.returncode == 130
     assert re.search(r"reps 1\.\.\d+: median forward", out)
-    assert re.search(r"\d+ rounds\s+interleaved,\s+partial", out)
+    assert re.search(r"\d+ rounds?\s+interleaved,\s+partial", out)
     assert "interrupted: the figures are partial" in err
     assert "Traceback" not in err
 

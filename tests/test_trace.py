@@ -78,9 +78,9 @@ AFTER_RECOMPUTE = [9, *[9, 10] * 7]
 
 AFTER_FORWARD = {
     "none": [(3 * layer - 2, 3 * layer - 1, 3 * layer) for layer in range(1, 9)],
-    "balanced": [(1, 2, 3), *[(layer + 1, layer + 2, layer + 3) for layer in range(2, 9)]],
+    "balanced": [(1, 2, 3), *[(layer + 1, layer + 1, layer + 2) for layer in range(2, 9)]],
 }
-"""After matmul, sigmoid and mul; the program holds a layer's h until the next one's is there."""
+"""After matmul, sigmoid and mul; the program lets go of a layer's h once the next product is there."""
 
 
 def passed(strategy: str, workload: Workload | None = None) -> MemoryPass:

@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 import math
 import sys
-from dataclasses import replace
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from ckptcli.cli.options import (
+    check_layers,
     complete_strategy,
     open_from_options,
     parse_strategies,
@@ -20,8 +23,8 @@ from ckptcli.cli.options import (
 from ckptcli.cli.settings import SettingsCommand, logger_settings, open_log_sink
 from ckptcli.cli.streams import warn
 from ckptcli.config import LoggerSettings
-from ckptcli.errors import UnknownNameError
-from ckptcli.events import Event, Fanout, Level, Recorder
+from ckptcli.errors import EngineError, UnknownNameError
+from ckptcli.events import Event, Fanout, Level, Recorder, Sink
 from ckptcli.report.explain import explained_log
 from ckptcli.report.log import burn_line
 
@@ -51,6 +54,7 @@ LEVELS = {"basic": Level.BASIC, "medium": Level.MEDIUM, "full": Level.FULL}
 )
 @click.option("--explain", is_flag=True, help="Say of each node what became of it, and sum up.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object a pass.")
+@click.option("--force", is_flag=True, help="Run what cannot fit in memory.")
 @click.option("-q", "--quiet", is_flag=True, help="No warnings.")
 @workload_options(layers=2, n=64)
 @click.pass_context
@@ -61,6 +65,7 @@ def command(
     level_name: str | None,
     explain: bool,
     as_json: bool,
+    force: bool,
     quiet: bool,
     config_path: Path | None,
     **_: Any,
@@ -73,17 +78,30 @@ def command(
     level = _level(level_name, settings)
     strategies = parse_strategies(strategy_texts)
     workloads, warnings = open_from_options(ctx)
+    passes = [
+        _Pass(getattr(workload, "index", 0), workload, strategy)
+        for workload in workloads
+        for strategy in strategies or [_own_strategy(workload)]
+    ]
+    _check(passes, force)
     warn(warnings, quiet)
-    for case, workload in enumerate(workloads):
-        for strategy in strategies or [_own_strategy(workload)]:
-            lines, gradients, notes = _run(workload, strategy, level, explain, settings)
-            warn(notes, quiet)
-            if as_json:
-                fields = {"case": case, "strategy": strategy.name, "log": lines}
-                click.echo(json.dumps({**fields, "gradients": gradients}, allow_nan=False))
-            else:
-                for line in lines:
-                    click.echo(line)
+    with ExitStack() as stack:  # one sink for all passes: without `append` it empties its file
+        elsewhere = open_log_sink(replace(settings, stdout=False), sys.stderr, level)
+        sinks = [stack.enter_context(sink) for sink in elsewhere]
+        for one in passes:
+            lines, gradients, notes = _run(one, level, explain, sinks)
+            where = f"case {one.case}: " if len(workloads) > 1 else ""
+            warn([where + note for note in notes], quiet)
+            _print(one, lines, gradients if as_json else None)
+
+
+@dataclass(frozen=True, slots=True)
+class _Pass:
+    """One pass to run; `case` is the index in the graph file, 0 for another workload."""
+
+    case: int
+    workload: Workload
+    strategy: Strategy
 
 
 def _level(name: str | None, settings: LoggerSettings) -> Level:
@@ -99,25 +117,34 @@ def _own_strategy(workload: Workload) -> Strategy:
     return parse_strategies([getattr(workload, "strategy", None) or "balanced"])[0]
 
 
+def _check(passes: Sequence[_Pass], force: bool) -> None:
+    """Refuse all passes before the first one prints, if one of them cannot run.
+
+    Raises:
+        UsageError: a strategy that needs layers, on a program without.
+        OutOfMemoryError: a program that does not fit in memory, unless `force`.
+    """
+    from ckptcli.profiling.profile import check_fits
+
+    for one in passes:
+        check_layers([one.strategy], one.workload)
+        if not force:
+            check_fits(one.workload, [one.strategy])
+
+
 def _run(
-    workload: Workload,
-    strategy: Strategy,
-    level: Level,
-    explain: bool,
-    settings: LoggerSettings,
+    one: _Pass, level: Level, explain: bool, sinks: Sequence[Sink]
 ) -> tuple[list[str], dict[str, list[float | None]], tuple[str, ...]]:
     """Lines, gradients and warnings of one pass; the configuration's other sinks get the lines."""
     from ckptcli.profiling.log_pass import log_pass
 
     recorder = Recorder()
-    elsewhere = open_log_sink(replace(settings, stdout=False), sys.stderr, level)
     try:
-        logged = log_pass(workload, strategy, Fanout(recorder, *elsewhere))
-    finally:
-        for sink in elsewhere:
-            sink.close()
+        logged = log_pass(one.workload, one.strategy, Fanout(recorder, *sinks))
+    except EngineError as error:
+        raise type(error)(f"{one.workload.title}: {error.message}", error.hint) from error
     lines = (
-        list(explained_log(recorder.events, strategy.name, level))
+        list(explained_log(recorder.events, one.strategy.name, level))
         if explain
         else _burn_lines(recorder.events, level)
     )
@@ -126,6 +153,18 @@ def _run(
         for name, values in logged.gradients.items()
     }
     return lines, gradients, logged.warnings
+
+
+def _print(
+    one: _Pass, lines: Sequence[str], gradients: dict[str, list[float | None]] | None
+) -> None:
+    """The lines; with `gradients` one JSON object of all."""
+    if gradients is None:
+        for line in lines:
+            click.echo(line)
+    else:
+        fields = {"case": one.case, "strategy": one.strategy.name, "log": lines}
+        click.echo(json.dumps({**fields, "gradients": gradients}, allow_nan=False))
 
 
 def _burn_lines(events: list[Event], level: Level) -> list[str]:

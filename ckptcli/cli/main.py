@@ -11,7 +11,7 @@ import contextlib
 import importlib
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NoReturn
 
 import click
@@ -38,6 +38,7 @@ Examples:
   ckpt run                                        none against balanced, 8 layers of n = 1024
   ckpt run --strategy balanced --layers 8 --n 512 --json
   ckpt log --level full                           Burn's log of one backward pass
+
 \b
 Exit codes: 0 done; 1 failed while running; 2 wrong command line or
 configuration; 3 a --fail-on condition holds; 4 a verdict is unclear, under
@@ -49,15 +50,26 @@ class ClosedPipe(Exception):
     """Whoever reads stdout has had enough; not an OSError, which click would end with 1."""
 
 
+@contextlib.contextmanager
+def closed_pipe_told() -> Iterator[None]:
+    """Inside click, which has an ending of its own for a BrokenPipeError: ours instead."""
+    try:
+        yield
+    except BrokenPipeError as error:
+        raise ClosedPipe from error
+
+
 class LazyGroup(click.Group):
     """Imports a command's module when the command is run, not for help or completion of names."""
 
+    def make_context(self, *arguments: Any, **attributes: Any) -> click.Context:
+        with closed_pipe_told():  # --help and --version print while the line is parsed
+            return super().make_context(*arguments, **attributes)
+
     def invoke(self, ctx: click.Context) -> Any:
-        try:
+        with closed_pipe_told():
             result = super().invoke(ctx)
             sys.stdout.flush()
-        except BrokenPipeError as error:
-            raise ClosedPipe from error
         return result
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -98,30 +110,37 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 
 def run_command(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit code, with errors told on stderr."""
+    _open_missing_streams()
     try:
         code = root.main(arguments, prog_name="ckpt", standalone_mode=False)
     except CkptError as error:
         report_error(error.message, error.hint)
         return error.exit_code
     except click.ClickException as error:
-        error.show()
+        with contextlib.suppress(BrokenPipeError):  # the exit code says it too
+            error.show()
         return error.exit_code
     except (KeyboardInterrupt, click.Abort):
         click.echo("Interrupted", err=True)
         return INTERRUPTED
-    except ClosedPipe:
+    except (ClosedPipe, BrokenPipeError):
         _discard_stdout()
         return 0
     except MemoryError as error:
-        report_error(
-            f"out of memory: {error}", "use a smaller --n, --batch or --layers, or fewer strategies"
-        )
+        report_error(f"out of memory: {error}", "use a smaller workload or fewer strategies")
         return 1
     except OSError as error:
         report_error(f"cannot write: {error}", None)
         _discard_stdout()
         return 1
     return code if isinstance(code, int) else 0
+
+
+def _open_missing_streams() -> None:
+    """Give a stream that was closed before the start (`>&-`, `2>&-`) to the null device."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
 
 
 def _discard_stdout() -> None:
@@ -131,7 +150,8 @@ def _discard_stdout() -> None:
 
 
 def report_error(message: str, hint: str | None) -> None:
-    """`Error: ...` on stderr, and the hint on a line of its own."""
-    click.echo(f"Error: {message}", err=True)
-    if hint:
-        click.echo(f"\nhint: {hint}", err=True)
+    """`Error: ...` on stderr, and the hint on a line of its own; nobody has to be reading."""
+    with contextlib.suppress(BrokenPipeError):
+        click.echo(f"Error: {message}", err=True)
+        if hint:
+            click.echo(f"\nhint: {hint}", err=True)

@@ -82,5 +82,7 @@ def read_record_file(name: str) -> RunRecord:
 
 
 def _text(name: str) -> str:
+    if name == STDIN and sys.stdin is None:
+        raise RecordFileError("stdin is closed", "give a file, or a pipe for `-`")
     data = sys.stdin.buffer.read() if name == STDIN else Path(name).read_bytes()
     return data.decode("utf-8-sig")

@@ -37,7 +37,7 @@ PREFIX = "CKPT_"
 COMMANDS = ("run", "log", "compare", "show")
 """The commands whose options may stand in `[ckpt]` and in the environment."""
 
-NO_SETTINGS = ("help", "config")
+NO_SETTINGS = ("config",)
 """Options that no file can set."""
 
 _META = "ckptcli.settings"
@@ -66,7 +66,8 @@ class SettingsCommand(click.Command):
     def _take_defaults(self, ctx: click.Context, args: Sequence[str]) -> Sequence[str]:
         """Give `ctx` the defaults of the burn.toml; returns warnings."""
         given, _, _ = self.make_parser(ctx).parse_args(args=list(args))
-        if given.get("help"):
+        help_option = self.get_help_option(ctx)
+        if help_option is not None and help_option.name in given:
             return ()
         name = given.get("config_path") or os.environ.get(_variable("config"))
         found = named_config(Path(str(name))) if name else find_config(Path())
@@ -84,7 +85,7 @@ class SettingsCommand(click.Command):
 
 def options_of(command: click.Command) -> list[click.Option]:
     """The options of a command that the environment can set."""
-    return [p for p in command.params if isinstance(p, click.Option) and p.name != "help"]
+    return [p for p in command.params if isinstance(p, click.Option)]
 
 
 def key_of(option: click.Option) -> str:

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from ckptcli.config.toml_file import shown
+from ckptcli.config.toml_file import NULL, shown
 from ckptcli.errors import nearest_name
 
 Kind = Literal["integer", "number", "boolean", "string", "strings"]
@@ -69,6 +69,8 @@ def read_defaults(document: Mapping[str, object], kinds: Mapping[str, Kind]) -> 
             wrongs.append(WrongValue(f"`{TABLE}.{key}` is given twice", "write it once"))
         elif not _has_kind(value, kinds[key]):
             wrongs.append(wrong_value(key, value, *_COMPLAINTS[kinds[key]]))
+        elif any(isinstance(item, str) and NULL in item for item in _items(value)):
+            wrongs.append(wrong_value(key, value, "which has a null character", "leave it out"))
         else:
             values[key] = [value] if kinds[key] == "strings" and isinstance(value, str) else value
     return Defaults(values, tuple(unknown), tuple(wrongs))
@@ -83,6 +85,10 @@ def _unknown(name: str, kinds: Mapping[str, Kind]) -> str:
     nearest = nearest_name(name.replace("_", "-"), kinds)
     hint = f"did you mean `{nearest}`?" if nearest else f"known: {', '.join(sorted(kinds))}"
     return f"`{TABLE}.{name}` is no setting; {hint}"
+
+
+def _items(value: object) -> list[object]:
+    return value if isinstance(value, list) else [value]
 
 
 def _has_kind(value: object, kind: Kind) -> bool:

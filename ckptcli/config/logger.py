@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from ckptcli.config.toml_file import Table, WrongConfig, section, shown
+from ckptcli.config.toml_file import NULL, Table, WrongConfig, section, shown
 from ckptcli.errors import nearest_name
 from ckptcli.events import Level
 
@@ -76,6 +76,8 @@ def _string(logger: Table, name: str) -> str | None:
     value = logger.get(name)
     if value is not None and not isinstance(value, str):
         raise _wrong_value(name, value, "not a string", "write it in quotes")
+    if value is not None and NULL in value:
+        raise _wrong_value(name, value, "which has a null character", "no path can have one")
     return value
 
 

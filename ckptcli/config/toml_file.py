@@ -19,6 +19,9 @@ else:
 
 Table: TypeAlias = Mapping[str, object]
 
+NULL = "\0"
+"""TOML allows it in a string; no path, name or argument can have it."""
+
 
 class WrongConfig(Exception):
     """The text is no valid configuration. `reason` has the key and the value, not the file."""
@@ -86,5 +89,5 @@ def shown(value: object) -> str:
     if isinstance(value, list):
         return "an array"
     if isinstance(value, str):
-        return f'"{value}"'
+        return '"{}"'.format(value.replace(NULL, "\\u0000"))
     return str(value).lower() if isinstance(value, bool) else str(value)

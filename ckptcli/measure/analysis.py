@@ -57,15 +57,19 @@ def judge(record: StrategyRecord, reference: StrategyRecord) -> Judgement:
     peak = (record.memory.ledger_peak_bytes, reference.memory.ledger_peak_bytes)
     if _is_more(*held) or _is_more(*peak):
         return Judgement("worse", _worse_reason(held, peak))
-    if _is_more(*peak[::-1]):
+    if _is_less(*peak):
         return Judgement("effective", f"peak {units.change(*peak)}")
-    if _is_more(*held[::-1]):
+    if _is_less(*held):
         return Judgement("held only", _held_only_reason(record, held))
     return Judgement("no effect", _no_effect_reason(record))
 
 
-def _is_more(first: int, second: int) -> bool:
-    return first > second * (1.0 + TOLERANCE)
+def _is_more(now: int, before: int) -> bool:
+    return now > before * (1.0 + TOLERANCE)
+
+
+def _is_less(now: int, before: int) -> bool:
+    return now < before * (1.0 - TOLERANCE)
 
 
 def _worse_reason(held: tuple[int, int], peak: tuple[int, int]) -> str:

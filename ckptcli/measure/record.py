@@ -169,13 +169,18 @@ class Retrieval:
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """The memory pass as it went. `cut` says that a list was too long to keep whole."""
+    """The memory pass as it went. `cut` says that a list was too long to keep whole.
+
+    `ops_per_point` is how many ops a point of the timeline stands for, 1 unless it was cut; `born`
+    and `died` of lives are indices of points.
+    """
 
     timeline: Sequence[TimelinePoint]
     lives: Sequence[Life]
     nodes: Sequence[NodeFate]
     retrievals: Sequence[Retrieval]
     cut: bool
+    ops_per_point: int = 1
 
 
 @dataclass(frozen=True, slots=True)

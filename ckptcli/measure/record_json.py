@@ -184,6 +184,7 @@ def _strategy(data: Mapping[str, Any]) -> StrategyRecord:
             nodes=_all(NodeFate, trace["nodes"]),
             retrievals=_all(Retrieval, trace["retrievals"]),
             cut=trace["cut"],
+            ops_per_point=trace["ops_per_point"],
         ),
         warmup=_all(Sample, data["passes"]["warmup"]),
         samples=_all(Sample, data["passes"]["counted"]),

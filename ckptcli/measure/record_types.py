@@ -68,7 +68,9 @@ def _is_plain(value: object, hint: Any) -> bool:
         return isinstance(value, int | float) and not isinstance(value, bool)
     if hint is int:
         return isinstance(value, int) and not isinstance(value, bool)
-    return isinstance(hint, type) and isinstance(value, hint)
+    # Python 3.10 takes `list[int]` for a type
+    is_class = isinstance(hint, type) and typing.get_origin(hint) is None
+    return is_class and isinstance(value, hint)
 
 
 def _expected(hints: Sequence[Any]) -> str:

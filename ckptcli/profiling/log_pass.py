@@ -5,16 +5,22 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass
 
+import numpy as np
+
 from ckptcli.autodiff.device import device as open_device
 from ckptcli.checkpoint.strategies.base import Strategy
 from ckptcli.errors import UntrackedBackwardWarning
 from ckptcli.events import Sink
+from ckptcli.profiling.divergence import gradient_warnings, loss_warning
 from ckptcli.workloads.base import Workload
 
 
 @dataclass(frozen=True, slots=True)
 class LoggedPass:
-    """What a logged pass computed: each parameter's gradient, flat, and the engine's warnings."""
+    """What a logged pass computed: each parameter's gradient, flat, and warnings about both.
+
+    The warnings are the engine's, and those about values that are not finite.
+    """
 
     gradients: dict[str, list[float]]
     warnings: tuple[str, ...]
@@ -29,13 +35,15 @@ def log_pass(workload: Workload, strategy: Strategy, sink: Sink | None) -> Logge
     with device.backend.quiet(), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UntrackedBackwardWarning)
         result = workload.load(device).forward()
+        loss = float(np.sum(result.root.numpy()))
         gradients = result.root.backward()
     found = {name: gradients.wrt(tensor) for name, tensor in result.parameters.items()}
-    return LoggedPass(
-        {
-            name: gradient.numpy().ravel().tolist()
-            for name, gradient in found.items()
-            if gradient is not None
-        },
-        tuple(str(warning.message) for warning in caught),
-    )
+    values = {
+        name: gradient.numpy().ravel().tolist()
+        for name, gradient in found.items()
+        if gradient is not None
+    }
+    diverged = loss_warning(strategy.name, loss)
+    notes = [str(warning.message) for warning in caught]
+    notes += [] if diverged is None else [diverged]
+    return LoggedPass(values, (*notes, *gradient_warnings(strategy.name, values)))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -16,6 +15,7 @@ from ckptcli.measure.machine import Machine, available_bytes, read_machine
 from ckptcli.measure.record import RunRecord, StrategyRecord
 from ckptcli.measure.rounds import Plan, Rounds, Sample, run_rounds
 from ckptcli.measure.stability import read_load, stability_warnings
+from ckptcli.profiling.divergence import loss_warning
 from ckptcli.profiling.memory_pass import MemoryPass, memory_pass, tracemalloc_is_exact
 from ckptcli.profiling.timed_pass import TimedPass
 from ckptcli.units import size
@@ -190,7 +190,7 @@ def check_fits(workload: Workload, strategies: Sequence[Strategy]) -> None:
         raise OutOfMemoryError(
             f"{workload.title} needs at least {size(needed_bytes)} ({needed_bytes} bytes), "
             f"{size(free_bytes)} ({free_bytes} bytes) are available",
-            "use a smaller --n, --batch or --layers, or --force to try all the same",
+            f"{workload.shrink_hint}, or --force to try all the same",
         )
 
 
@@ -200,9 +200,5 @@ def silent(phase: str, done: int, total: int) -> None:
 
 
 def _loss_warnings(strategies: Sequence[Strategy], passes: Sequence[MemoryPass]) -> list[str]:
-    return [
-        f"{strategy.name}: the loss is {measured.outcome.loss}: times and memory are those of a "
-        "network that has diverged; use fewer layers or another seed"
-        for strategy, measured in zip(strategies, passes)
-        if not math.isfinite(measured.outcome.loss)
-    ]
+    warnings = [loss_warning(s.name, p.outcome.loss) for s, p in zip(strategies, passes)]
+    return [warning for warning in warnings if warning is not None]

@@ -98,16 +98,22 @@ class PassRecorder:
 
     def trace(self, labeller: Labeller, parameters: set[int], root: int) -> Trace:
         """The trace, every list cut to `MOST_ENTRIES`."""
-        lives = [self._life(storage, labeller) for storage in self._ledger.history]
+        stride = max(1, -(-len(self._marks) // MOST_ENTRIES))
+        lives = [self._life(storage, labeller, stride) for storage in self._ledger.history]
         fates = [self._fate(event, parameters, root) for event in self._created.values()]
-        retrievals = [Retrieval(r.node, r.needed_by, tuple(r.visited)) for r in self._retrievals]
-        lists: Sequence[Sequence[object]] = (self._marks, lives, fates, retrievals)
+        retrievals = [
+            Retrieval(r.node, r.needed_by, tuple(r.visited[:MOST_ENTRIES]))
+            for r in self._retrievals
+        ]
+        visits = [retrieval.visited for retrieval in self._retrievals]
+        lists: Sequence[Sequence[object]] = (self._marks, lives, fates, retrievals, *visits)
         return Trace(
-            timeline=_thinned(self._timeline()),
+            timeline=_thinned(self._timeline(), stride),
             lives=tuple(_largest(lives)),
             nodes=tuple(fates[:MOST_ENTRIES]),
             retrievals=tuple(retrievals[:MOST_ENTRIES]),
             cut=any(len(entries) > MOST_ENTRIES for entries in lists),
+            ops_per_point=stride,
         )
 
     def _mark(self, phase: str, node: int, op: str) -> None:
@@ -134,21 +140,21 @@ class PassRecorder:
             start_s = mark.time_s
         return points
 
-    def _life(self, storage: Storage, labeller: Labeller) -> Life:
+    def _life(self, storage: Storage, labeller: Labeller, stride: int) -> Life:
         label = labeller.at(storage, storage.born)
-        died = None if storage.died is None else self._point_at(storage.died)
+        died = None if storage.died is None else self._point_at(storage.died, stride)
         return Life(
             label.node_id,
             label.op,
             label.why,
             storage.shape,
             storage.storage_bytes,
-            self._point_at(storage.born),
+            self._point_at(storage.born, stride),
             died,
         )
 
-    def _point_at(self, tick: int) -> int:
-        """The index of the op during which `tick` happened."""
+    def _point_at(self, tick: int, stride: int) -> int:
+        """The index of the point during which `tick` happened; what comes after all is the last's."""
         low, high = 0, len(self._marks)
         while low < high:
             middle = (low + high) // 2
@@ -156,7 +162,7 @@ class PassRecorder:
                 low = middle + 1
             else:
                 high = middle
-        return low
+        return max(0, min(low, len(self._marks) - 1)) // stride
 
     def _fate(self, event: NodeCreated, parameters: set[int], root: int) -> NodeFate:
         uses = self._required.get(event.node_id, 0)
@@ -194,10 +200,9 @@ def _largest(lives: Sequence[Life]) -> list[Life]:
     return sorted(kept, key=lambda life: life.born)
 
 
-def _thinned(points: Sequence[TimelinePoint]) -> tuple[TimelinePoint, ...]:
-    """At most `MOST_ENTRIES` points: of neighbours the one that is highest."""
-    stride = -(-len(points) // MOST_ENTRIES)
+def _thinned(points: Sequence[TimelinePoint], stride: int) -> tuple[TimelinePoint, ...]:
+    """One point for each `stride` neighbours: the one that is highest."""
     return tuple(
         max(points[start : start + stride], key=lambda point: point.high_bytes)
-        for start in range(0, len(points), max(1, stride))
+        for start in range(0, len(points), stride)
     )

@@ -2,7 +2,7 @@
 
 The x axis of a timeline is the ops of the pass in order, forward and backward apart, so that passes
 of different lengths share the forward's and the border between the two. A trace that was cut has
-one point for several ops; `stride` says how many.
+one point for several ops; `Trace.ops_per_point` says how many.
 
 Invariants: no column is lower than an op that it stands for; the same data give the same points.
 """
@@ -78,18 +78,7 @@ def curve(name: str, trace: Trace) -> Curve:
     """A trace as forward and the rest, which begins with the first op that is not forward."""
     points = trace.timeline
     border = next((i for i, p in enumerate(points) if p.phase != "forward"), len(points))
-    return Curve(name, points[:border], points[border:], stride(trace))
-
-
-def stride(trace: Trace) -> int:
-    """How many ops a point of the timeline stands for: more than one only in a cut trace.
-
-    It is not in the record; the lives, which count ops, tell how many ops there were.
-    """
-    if not trace.cut or not trace.timeline:
-        return 1
-    last = max((max(life.born, life.died or 0) for life in trace.lives), default=0)
-    return max(1, -(-last // len(trace.timeline)))
+    return Curve(name, points[:border], points[border:], trace.ops_per_point)
 
 
 def common_span(curves: Iterable[Curve]) -> Span:
@@ -280,24 +269,29 @@ LABEL_HEIGHT = 14.0
 LABEL_GAP = 7.0
 
 
+DOT = 5.0
+
+
 def place_marks(
     points: Sequence[tuple[float, float]], widths: Sequence[float], box: Box
 ) -> list[Mark]:
-    """A name beside each point, above it where there is room, and no two over each other."""
+    """A name for each point, above it where there is room, over no other name or point."""
     taken: list[tuple[float, float, float]] = []
-    marks = []
-    for (x, y), width in zip(points, widths):
+    marks: dict[int, Mark] = {}
+    for i in sorted(range(len(points)), key=lambda i: points[i][1]):
+        (x, y), width = points[i], widths[i]
+        others = [(px - DOT, py + DOT, 2 * DOT) for px, py in points if (px, py) != (x, y)]
         label_x = min(max(x - width / 2, box.left + 2), max(box.left + 2, box.right - width))
-        label_y = _free_height(label_x, y - LABEL_GAP, width, taken, box)
+        label_y = _free_height(label_x, y - LABEL_GAP, width, [*taken, *others], box)
         taken.append((label_x, label_y, width))
-        marks.append(Mark(x, y, label_x, label_y))
-    return marks
+        marks[i] = Mark(x, y, label_x, label_y)
+    return [marks[i] for i in range(len(points))]
 
 
 def _free_height(
     x: float, y: float, width: float, taken: Sequence[tuple[float, float, float]], box: Box
 ) -> float:
-    """The height next to `y` at which a name of this width covers no other; `y` if none is."""
+    """The height next to `y` at which a name of this width covers nothing; `y` if none is."""
     rows = int((box.bottom - box.top) // LABEL_HEIGHT)
     steps = sorted(range(-rows, rows + 1), key=lambda step: (abs(step), step > 0))
     for step in steps:
@@ -313,9 +307,9 @@ def _cover(x: float, y: float, width: float, other: tuple[float, float, float]) 
     return abs(y - other_y) < LABEL_HEIGHT and x < other_x + other_width and other_x < x + width
 
 
-def byte_ticks(most_bytes: float, wanted: int = 5) -> list[int]:
-    """Multiples of a power of two from 0 up to `most_bytes`, about as many as wanted."""
-    step = 2 ** max(0, math.ceil(math.log2(max(1.0, most_bytes / wanted))))
+def byte_ticks(most_bytes: float, most_ticks: int = 7) -> list[int]:
+    """Multiples of a power of two from 0 up to `most_bytes`, at most so many over 0."""
+    step = 2 ** max(0, math.ceil(math.log2(max(1.0, most_bytes / most_ticks))))
     return list(range(0, math.floor(most_bytes) + 1, step))
 
 

@@ -184,8 +184,11 @@ _MEASURING = {
 _SIZES = ("layers", "n", "batch", "dtype")
 
 
-def command_line(record: RunRecord) -> str | None:
-    """The command that measures the same again; None where the record does not say how."""
+def command_line(record: RunRecord, reps: int | None = None) -> str | None:
+    """The command that measures the same again, as often as before or `reps` times.
+
+    None where the record does not say how.
+    """
     workload = record.config.get("workload_text", record.workload.get("name"))
     if not isinstance(workload, str) or workload == "graph":
         return None
@@ -196,7 +199,7 @@ def command_line(record: RunRecord) -> str | None:
     for name in _SIZES:
         if name in record.workload and workload == "silu":
             words += [f"--{name}", str(record.workload[name])]
-    words += ["--seed", str(record.seed), "--reps", str(max(1, record.rounds))]
+    words += ["--seed", str(record.seed), "--reps", str(reps or max(1, record.rounds))]
     for name, option in _MEASURING.items():
         if record.config.get(name) is not None:
             words += [option, str(record.config[name])]

@@ -17,16 +17,20 @@ from rich.text import Text
 from ckptcli import units
 from ckptcli.measure.record import PHASES, Memory, RunRecord, StrategyRecord
 from ckptcli.measure.statistics import Estimate
+from ckptcli.report.comparison import command_line
 from ckptcli.report.timeline_text import peak_bars, timeline_text
 
 SHOWN_REPS = 3
 BOTH_SHOWN_ABOVE = 0.01
 """Ledger and traced peak are both shown when they differ by more than this share."""
 
-NARROW = 100
-"""Under this many columns the table leaves out what the lines above it say already."""
+WIDE = 100
+NARROW = 76
 
 PICTURE_WIDTH = 100
+
+SHOWN_SHARE = 0.001
+"""Of a peak, what makes up less than this is left out of its sentence."""
 
 _WORD_STYLES = {
     "effective": "green",
@@ -65,11 +69,12 @@ class Screen:
         text = "\n".join(line.rstrip() for line in stream.getvalue().split("\n"))
         return text if self.unicode else text.replace("µ", "u")
 
-    def table(self, title: str | None = None) -> Table:
+    def table(self, title: str | None = None, tight: bool = False) -> Table:
         """An empty table in the glyphs that the stream has."""
         return Table(
-            box=box.SIMPLE_HEAD if self.unicode else box.ASCII2,
+            box=box.SIMPLE_HEAD if self.unicode else box.MARKDOWN,
             pad_edge=False,
+            padding=(0, 0) if tight else (0, 1),
             title=title,
             title_justify="left",
         )
@@ -120,20 +125,26 @@ def _in_use(size_bytes: int) -> str:
 
 
 def _comparison(record: RunRecord, screen: Screen) -> Table:
-    wide = screen.width >= NARROW
+    """Full from 100 columns; less wide, what the lines below say again is left out."""
+    wide, narrow = screen.width >= WIDE, screen.width < NARROW
     phases = PHASES if wide else ("total",)
-    table = screen.table()
+    table = screen.table(tight=narrow)
     table.add_column("strategy", overflow="fold")
-    for name in ("saved", "peak", "recomputed", *phases, "vs reference"):
-        table.add_column(name, justify="right", no_wrap=name != "vs reference")
+    for name in ("saved", "peak", *([] if narrow else ["recomputed"]), *phases, "vs reference"):
+        table.add_column(
+            name.replace("reference", "ref") if narrow else name,
+            justify="right",
+            overflow="fold",
+            no_wrap=True,
+        )
     for strategy in record.strategies:
         memory = strategy.memory
         count = f" ({memory.saved_tensors})" if wide else ""
         table.add_row(
-            strategy.strategy + (" (reference)" if strategy.reference else ""),
+            strategy.strategy + (" (reference)" if strategy.reference and not narrow else ""),
             units.size(memory.saved_bytes) + count,
-            units.size(memory.peak_bytes),
-            str(strategy.outcome.recomputed_nodes),
+            units.size(memory.ledger_peak_bytes),
+            *([] if narrow else [str(strategy.outcome.recomputed_nodes)]),
             *(units.duration(strategy.median_s(phase)) for phase in phases),
             _ratio(strategy, record),
         )
@@ -162,11 +173,8 @@ def _readings(record: RunRecord) -> Iterator[str | Text]:
             yield Text.assemble("  verdict: ", (word, _WORD_STYLES[word]), f": {reason}")
     unclear = [s for s in record.strategies if s.ratios and s.ratios["total"].verdict == "unclear"]
     if unclear:
-        names = " ".join(f"-s {strategy.strategy}" for strategy in record.strategies)
-        yield (
-            f"the time ratio is unclear after {record.rounds} rounds; "
-            f"try: ckpt run {names} --reps {max(49, 2 * record.rounds)}"
-        )
+        again = command_line(record, max(49, 2 * record.rounds)) or "more --reps"
+        yield f"the time ratio is unclear after {units.count(record.rounds, 'round')}; try: {again}"
 
 
 def _peak_reading(memory: Memory) -> str:
@@ -175,6 +183,7 @@ def _peak_reading(memory: Memory) -> str:
         for why, size_bytes in sorted(
             memory.peak_live.bytes_by_why.items(), key=lambda item: -item[1]
         )
+        if size_bytes >= SHOWN_SHARE * memory.peak_live.total_bytes
     )
     counted = memory.ledger_peak_backward_bytes
     traced = memory.traced_peak_backward_bytes
@@ -191,12 +200,14 @@ def _peak_reading(memory: Memory) -> str:
 
 def _time_reading(total: Estimate) -> str:
     text = f"forward + backward {units.interval(total.median, total.low, total.high)}"
+    if total.least == total.most:
+        return text
     return f"{text}, middle half within {total.iqr_share:.1%}, least {units.duration(total.least)}"
 
 
 def _held_reading(record: StrategyRecord, reference: StrategyRecord) -> str:
     saved = units.change(record.memory.saved_bytes, reference.memory.saved_bytes)
-    peak = units.change(record.memory.peak_bytes, reference.memory.peak_bytes)
+    peak = units.change(record.memory.ledger_peak_bytes, reference.memory.ledger_peak_bytes)
     same = record.outcome.grad_sha256 == reference.outcome.grad_sha256
     return (
         f"holds {saved} after forward; peaks {peak}; gradients {'identical' if same else 'DIFFER'}"
@@ -245,7 +256,8 @@ def _machine_line(record: RunRecord) -> str:
     return (
         f"{_known(machine.cpu)}, {_known(machine.cores)} cores, NumPy {machine.numpy}, "
         f"BLAS {_known(machine.blas)}, {_known(machine.blas_threads)} threads; seed "
-        f"{record.seed}; {record.rounds} rounds interleaved{partial}; stopped: {record.stopped}"
+        f"{record.seed}; {units.count(record.rounds, 'round')} interleaved{partial}; "
+        f"stopped: {record.stopped}"
     )
 
 

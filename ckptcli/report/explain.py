@@ -57,7 +57,7 @@ def _nodes(
         if needed_by[event.node_id]:
             text += f", needed by {', '.join(needed_by[event.node_id])}"
         if dropped[event.node_id]:
-            text += f", {_times(dropped[event.node_id], 'backup')} dropped unused"
+            text += f", {units.count(dropped[event.node_id], 'backup')} dropped unused"
         if event.memory_bound and not event.recompute and event.untracked_parents:
             constants = ", ".join(map(str, event.untracked_parents))
             text += f"; memory bound, but held where needed: parent {constants} is a constant"
@@ -68,7 +68,7 @@ def _fate(event: NodeCreated, required: dict[int, int]) -> str:
     uses = required.get(event.node_id)
     if uses is None:
         return "not needed"
-    return f"{'recomputed' if event.recompute else 'saved'}, {_times(uses, 'use')}"
+    return f"{'recomputed' if event.recompute else 'saved'}, {units.count(uses, 'use')}"
 
 
 def _needed_by(
@@ -93,10 +93,6 @@ def _summary(events: Sequence[Event]) -> str:
     by_op = Counter(event.op for event in events if isinstance(event, Recomputed))
     named = "" if not by_op else f" ({', '.join(f'{n} {op}' for op, n in sorted(by_op.items()))})"
     return (
-        f"summary: {_times(len(retrieved), 'retrieval')}, {longer} of more than one node; "
-        f"{_times(sum(by_op.values()), 'node')} recomputed{named}"
+        f"summary: {units.count(len(retrieved), 'retrieval')}, {longer} of more than one node; "
+        f"{units.count(sum(by_op.values()), 'node')} recomputed{named}"
     )
-
-
-def _times(count: int, noun: str) -> str:
-    return f"{count} {noun}{'' if count == 1 else 's'}"

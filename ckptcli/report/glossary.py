@@ -119,7 +119,7 @@ GLOSSARY = {
     "slower": "Time verdict: the whole interval of the ratio is above 1, and not inside the "
     "threshold.",
     "same": "Time verdict: the whole interval of the ratio is inside the threshold around 1.",
-    "unclear": "Time verdict: the interval, widened where several comparisons are made, holds 1 and "
+    "unclear": "Time verdict: the interval, wider where several comparisons are made, holds 1 and "
     "more than the threshold, or the runs cannot be compared. More rounds or processes narrow it.",
     "judgement": "One word on what a strategy does to memory against the reference, and why: the "
     "first that applies of wrong, worse, effective, held only, no effect.",

@@ -15,7 +15,6 @@ from types import TracebackType
 
 from ckptcli.errors import OutputFileError, UsageError
 
-
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
 
 

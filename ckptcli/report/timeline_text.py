@@ -26,6 +26,8 @@ _WHY_GLYPHS = {
 """What sets a peak, in the order in which a bar shows it; everything else counts as temporary."""
 
 FEWEST_COLUMNS = 16
+MARGIN = 6
+"""Columns of a line beside its label and its curve."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +45,7 @@ def timeline_text(record: RunRecord, width: int, unicode: bool) -> str:
     if not named:
         return ""
     label = max(len(strategy.strategy) for strategy in named)
-    columns = max(FEWEST_COLUMNS, width - label - 6)
+    columns = max(FEWEST_COLUMNS, width - label - MARGIN)
     scale = max(point.high_bytes for s in named for point in s.trace.timeline)
     lines = [
         f"live bytes over the pass, forward | backward; full height {units.size(scale)}",
@@ -109,13 +111,24 @@ def _peak_mark(record: StrategyRecord, columns: int, unicode: bool) -> str:
     position = max(range(len(drawn)), key=lambda i: drawn[i].high_bytes)
     point = drawn[position].point
     bar = point.phase != "forward" and any(column.phase == "forward" for column in drawn)
-    where = f"{point.phase} of node {point.node} ({point.op})"
-    text = f"peak {units.size(point.high_bytes)} in {where}"
+    size = f"peak {units.size(point.high_bytes)}"
+    where = f"node {point.node} ({point.op})"
     offset = position + bar
     mark = "▲" if unicode else "^"
-    if offset > columns // 2 and offset > len(text):
-        return f"{text} {mark}".rjust(offset + 1)
-    return " " * offset + f"{mark} {text}"
+    for text in (f"{size} in {point.phase} of {where}", f"{size} of {where}"):
+        placed = _around(mark, offset, text.split(" "), columns + MARGIN - 2)
+        if placed is not None:
+            return placed
+    return " " * offset + mark
+
+
+def _around(mark: str, offset: int, words: Sequence[str], width: int) -> str | None:
+    """`mark` at `offset` with the words to its right, else to its left, else on both sides."""
+    for cut in (0, len(words), *range(1, len(words))):
+        left, right = " ".join([*words[:cut], ""]), " ".join(["", *words[cut:]])
+        if len(left) <= offset and offset + 1 + len(right) <= width:
+            return left.rjust(offset) + mark + right
+    return None
 
 
 def _shares(record: StrategyRecord, unicode: bool) -> list[tuple[str, int]]:

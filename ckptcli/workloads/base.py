@@ -45,6 +45,10 @@ class Workload(Protocol):
     def layer_count(self) -> int:
         """How many layers strategies can group; 0 for a program without layers."""
 
+    @property
+    def shrink_hint(self) -> str:
+        """What to do where it needs too much memory, `use a smaller --n`."""
+
     def load(self, device: Device) -> Network:
         """Place parameters and input on `device`."""
 

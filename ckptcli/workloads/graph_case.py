@@ -1,9 +1,10 @@
 """A program from a graph file: one JSON object a case, one or many a file (JSON Lines).
 
-`{"strategy": ..., "ops": [{"op": NAME, "in": [INDEX, ...], ...}, ...], "root": INDEX}`. The index
-of an op is its node id. A leaf is `{"op": "leaf", "req": BOOL, "data": [...], "shape": [...]}`,
-square if it has no shape; every other op is a function of the op table, its further keys the
-function's parameters. Everything is float64; the loss is sum(root).
+`{"strategy": ..., "ops": [{"op": NAME, "in": [INDEX, ...], ...}, ...], "root": INDEX}`. An index
+counts ops, not nodes: some ops make no node, some more than one. A leaf is
+`{"op": "leaf", "req": BOOL, "data": [...], "shape": [...]}`, square if it has no shape; every other
+op is a function of the op table, its further keys the function's parameters. Everything is float64;
+the loss is sum(root).
 
 Source: the format of Burn's recorded conformance cases.
 """
@@ -16,9 +17,10 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from ckptcli.autodiff.device import Device
+from ckptcli.autodiff.device import Device, device as open_device
 from ckptcli.autodiff.ops import OPERATIONS
 from ckptcli.autodiff.tensor import Tensor
+from ckptcli.backends.shapes import ShapeBackend
 from ckptcli.errors import CkptError, GraphFileError
 from ckptcli.workloads.base import ForwardResult
 
@@ -64,8 +66,36 @@ class GraphCase:
         }
         return GraphNetwork(self, device, arrays)
 
+    @property
+    def shrink_hint(self) -> str:
+        return "use smaller shapes in the file"
+
     def needed_bytes(self, strategies: Sequence[str]) -> int:
-        return sum(call.data.nbytes for call in self.calls if call.data is not None)
+        """What the forward pass has live at its end: the leaves, and the output of every op."""
+        tensors = self._on_shapes()
+        sizes: dict[int, int] = {}
+        for tensor in tensors:
+            storage = tensor.device.namespace.storage_id(tensor.value)
+            sizes.setdefault(storage, tensor.value.nbytes)  # a view has the storage of its base
+        return sum(sizes.values())
+
+    def check(self) -> None:
+        """Run the forward pass on shapes alone: nothing is computed, nothing is allocated.
+
+        Raises:
+            GraphFileError: an op that does not take its operands, or a root without a step.
+        """
+        root = self._on_shapes()[self.root]
+        if not root.is_tracked and not getattr(root.node.op, "step_when_untracked", False):
+            raise GraphFileError(
+                f"{self.place}: root {self.root} (`{self.calls[self.root].name}`) is a constant "
+                "without a step, and backward() cannot start from it",
+                'write `"req": true` at a leaf that it depends on, or choose another root',
+            )
+
+    def _on_shapes(self) -> list[Tensor]:
+        shapes = open_device("numpy").autodiff().watched_by(None, ShapeBackend())
+        return self.load(shapes).tensors()
 
 
 class GraphNetwork:
@@ -77,14 +107,20 @@ class GraphNetwork:
         self.arrays = arrays
 
     def forward(self) -> ForwardResult:
-        tensors: list[Tensor] = []
-        parameters = {}
-        for index, call in enumerate(self.case.calls):
-            tensor = self._run(index, call, tensors)
-            tensors.append(tensor)
-            if call.data is not None and call.requires_grad:
-                parameters[str(index)] = tensor
+        tensors = self.tensors()
+        parameters = {
+            str(index): tensors[index]
+            for index, call in enumerate(self.case.calls)
+            if call.data is not None and call.requires_grad
+        }
         return ForwardResult(tensors[self.case.root], parameters)
+
+    def tensors(self) -> list[Tensor]:
+        """The output of every op; all of them are live until the last is there."""
+        tensors: list[Tensor] = []
+        for index, call in enumerate(self.case.calls):
+            tensors.append(self._run(index, call, tensors))
+        return tensors
 
     def _run(self, index: int, call: OpCall, tensors: list[Tensor]) -> Tensor:
         if call.data is not None:
@@ -95,7 +131,7 @@ class GraphNetwork:
         operands = dict(zip(signature.tensors, [inputs] if signature.takes_list else inputs))
         try:
             result: Tensor = OPERATIONS[call.name](**operands, **call.arguments)
-        except (CkptError, TypeError, ValueError) as error:
+        except (CkptError, TypeError, ValueError, OverflowError) as error:
             reason = error.message if isinstance(error, CkptError) else str(error)
             raise GraphFileError(f"{self.case.place}: op {index}: {reason}") from error
         return result
@@ -103,10 +139,13 @@ class GraphNetwork:
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """Which parameters of an op's function are tensors, and which are keys of the op."""
+    """Which parameters of an op's function are tensors, and which are keys of the op.
+
+    `arguments` says of each key what it holds: the annotation, or `mask`.
+    """
 
     tensors: tuple[str, ...]
-    arguments: tuple[str, ...]
+    arguments: dict[str, str]
     takes_list: bool
 
 
@@ -116,5 +155,9 @@ def signature_of(name: str) -> Signature:
     parameters = inspect.signature(OPERATIONS[name]).parameters.values()
     tensors = tuple(p.name for p in parameters if "Tensor" in str(p.annotation))
     takes_list = any("Sequence[Tensor]" in str(p.annotation) for p in parameters)
-    arguments = tuple(p.name for p in parameters if p.name not in tensors)
+    arguments = {
+        p.name: "mask" if p.name == "mask" else str(p.annotation)
+        for p in parameters
+        if p.name not in tensors
+    }
     return Signature(tensors, arguments, takes_list)

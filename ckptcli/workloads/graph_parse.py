@@ -4,31 +4,32 @@ from __future__ import annotations
 
 import json
 import math
+import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
-import numpy as np
-
-from ckptcli.autodiff.device import device
 from ckptcli.autodiff.ops import OPERATIONS
+from ckptcli.checkpoint.strategies.registry import parse_strategy
 from ckptcli.errors import GraphFileError, UnknownNameError, UsageError
 from ckptcli.workloads.base import Workload
 from ckptcli.workloads.graph_case import GraphCase, OpCall, signature_of
+from ckptcli.workloads.graph_values import Misfit, argument, is_index, number_array, shown
 from ckptcli.workloads.registry import WorkloadOptions, workload
 
 _LEAF_KEYS = {"op", "req", "data", "shape"}
 
 
 def read_graph_file(path: str) -> list[GraphCase]:
-    """All cases of a file, checked by running each forward pass once.
+    """All cases of a file, checked by running each forward pass on shapes.
 
     Raises:
         GraphFileError: the file cannot be read, or a case is not a program.
     """
     try:
-        text = Path(path).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
+        text = Path(path).read_text(encoding="utf-8-sig")
+    except (OSError, ValueError) as error:  # ValueError: not UTF-8, or a path that cannot be one
         reason = getattr(error, "strerror", None) or str(error)
         raise GraphFileError(f"cannot read graph file `{path}`: {reason}") from error
     cases = [
@@ -37,10 +38,8 @@ def read_graph_file(path: str) -> list[GraphCase]:
     ]
     if not cases:
         raise GraphFileError(f"graph file `{path}` holds no case")
-    target = device("numpy").autodiff().watched_by(None)
-    with target.backend.quiet():
-        for case in cases:
-            case.load(target).forward()
+    for case in cases:
+        case.check()
     return cases
 
 
@@ -53,33 +52,31 @@ def open_graph(argument: str, options: WorkloadOptions) -> list[Workload]:
         GraphFileError: the file is not a list of programs.
     """
     path, mark, index_text = argument.rpartition("#")
-    if not mark or Path(argument).exists():
+    if not mark or os.path.exists(argument):  # unlike Path's, this takes any text
         path, index_text = argument, ""
     if not path:
         raise UsageError("workload `graph` needs a file", "use graph:FILE or graph:FILE#INDEX")
     cases = read_graph_file(path)
-    if not index_text:
+    if path == argument:
         return list(cases)
-    if not index_text.isdecimal() or int(index_text) >= len(cases):
+    position = int(index_text) if re.fullmatch("[0-9]{1,9}", index_text) else len(cases)
+    if position >= len(cases):
         raise UsageError(
             f"graph file `{path}` has no case `{index_text}`", f"use 0 to {len(cases) - 1}"
         )
-    return [cases[int(index_text)]]
+    return [cases[position]]
 
 
 def _objects(path: str, text: str) -> Iterator[tuple[int, Any]]:
     """Line number and object of each case: JSON Lines, or one object over many lines."""
     lines = [(number, line) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
     if len(lines) > 1 and not any(_is_object(line) for _, line in lines):
-        try:
-            yield lines[0][0], json.loads(text)
-        except json.JSONDecodeError as error:
-            _raise_json(path, error.lineno, text, error)
-        return
+        first = lines[0][0]
+        lines = [(first, "\n".join(text.split("\n")[first - 1 :]))]
     for number, line in lines:
         try:
             yield number, json.loads(line)
-        except json.JSONDecodeError as error:
+        except (ValueError, RecursionError) as error:
             _raise_json(path, number, line, error)
 
 
@@ -87,69 +84,99 @@ def _is_object(line: str) -> bool:
     """Whether a line is a case by itself; an op on a line of its own has no `ops`."""
     try:
         fields = json.loads(line)
-    except json.JSONDecodeError:
+    except (ValueError, RecursionError):
         return False
     return isinstance(fields, dict) and "ops" in fields
 
 
-def _raise_json(path: str, line: int, text: str, error: json.JSONDecodeError) -> None:
-    op_index = max(0, text[: error.pos].count('"op"') - 1)
+def _raise_json(path: str, line: int, text: str, error: Exception) -> NoReturn:
+    """`text` begins in `line`."""
+    if isinstance(error, RecursionError):
+        raise GraphFileError(f"{path}:{line}: the JSON is nested too deep") from error
+    if isinstance(error, json.JSONDecodeError):
+        place = f"{path}:{line - 1 + error.lineno}: op {_op_before(text, error.pos)}"
+        raise GraphFileError(
+            f"{place}: not a JSON object: {error.msg} at column {error.colno}",
+            "one case is one object on one line; is the line cut off?",
+        ) from error
+    digits = re.search(r"\d{1000}", text)  # what is left: more digits than Python reads
+    position = digits.start() if digits else 0
+    line += text.count("\n", 0, position)
     raise GraphFileError(
-        f"{path}:{line}: op {op_index}: not a JSON object: {error.msg} at column {error.colno}",
-        "one case is one object on one line; is the line cut off?",
-    )
+        f"{path}:{line}: op {_op_before(text, position)}: a number has too many digits"
+    ) from error
+
+
+def _op_before(text: str, position: int) -> int:
+    return max(0, text.count('"op"', 0, position) - 1)
 
 
 def _case(path: str, line: int, index: int, fields: Any) -> GraphCase:
     place = f"{path}:{line}"
     if not isinstance(fields, dict) or not isinstance(fields.get("ops"), list):
-        raise GraphFileError(f"{place}: a case is an object with a list `ops`")
+        raise GraphFileError(f"{place}: a case is an object with a list `ops`, got {shown(fields)}")
+    if not fields["ops"]:
+        raise GraphFileError(f"{place}: `ops` is empty", "a case has at least one op")
     calls: list[OpCall] = []
     for op_index, entry in enumerate(fields["ops"]):
         calls.append(_call(f"{place}: op {op_index}", op_index, entry))
     root = fields.get("root", len(calls) - 1)
-    if not _is_index(root) or root >= len(calls):
-        raise GraphFileError(f"{place}: root {root!r} is not the index of one of {len(calls)} ops")
-    strategy = fields.get("strategy")
-    if strategy is not None and not isinstance(strategy, str):
-        raise GraphFileError(f"{place}: `strategy` must be a name, got {strategy!r}")
-    return GraphCase(place, index, tuple(calls), root, strategy)
+    if not is_index(root) or root >= len(calls):
+        raise GraphFileError(
+            f"{place}: root {shown(root)} is not the index of one of {len(calls)} ops"
+        )
+    return GraphCase(place, index, tuple(calls), root, _strategy(place, fields.get("strategy")))
+
+
+def _strategy(place: str, name: Any) -> str | None:
+    if name is not None and not isinstance(name, str):
+        raise GraphFileError(f"{place}: `strategy` must be a name, got {shown(name)}")
+    try:
+        return None if name is None else parse_strategy(name).name
+    except UsageError as error:
+        raise _renamed(place, error) from None
 
 
 def _call(place: str, op_index: int, entry: Any) -> OpCall:
     if not isinstance(entry, dict) or not isinstance(entry.get("op"), str):
-        raise GraphFileError(f"{place}: an op is an object with a name `op`, got {entry!r}")
+        raise GraphFileError(f"{place}: an op is an object with a name `op`, got {shown(entry)}")
     name = entry["op"]
     if name == "leaf":
         return _leaf(place, entry)
     if name not in OPERATIONS:
         raise _renamed(place, UnknownNameError("op", name, [*OPERATIONS, "leaf"]))
     inputs = entry.get("in")
-    if not isinstance(inputs, list) or not all(_is_index(i) for i in inputs):
-        raise GraphFileError(f"{place}: `{name}` needs `in`, a list of op indices, got {inputs!r}")
+    if not isinstance(inputs, list) or not all(map(is_index, inputs)):
+        raise GraphFileError(
+            f"{place}: `{name}` needs `in`, a list of op indices, got {shown(inputs)}"
+        )
     for i in inputs:
         if i >= op_index:
             raise GraphFileError(
                 f"{place}: `{name}` refers to op {i}, which comes later or is itself",
                 "an op may use only ops before it",
             )
-    _check_arguments(place, name, inputs, entry)
-    arguments = {key: value for key, value in entry.items() if key not in ("op", "in")}
-    return OpCall(name, tuple(inputs), arguments)
+    return OpCall(name, tuple(inputs), _arguments(place, name, inputs, entry))
 
 
-def _check_arguments(place: str, name: str, inputs: list[int], entry: dict[str, Any]) -> None:
+def _arguments(place: str, name: str, inputs: list[int], entry: dict[str, Any]) -> dict[str, Any]:
     signature = signature_of(name)
     if not signature.takes_list and len(inputs) != len(signature.tensors):
-        raise GraphFileError(
-            f"{place}: `{name}` takes {len(signature.tensors)} inputs, got {len(inputs)}"
-        )
+        wanted = "1 input" if len(signature.tensors) == 1 else f"{len(signature.tensors)} inputs"
+        raise GraphFileError(f"{place}: `{name}` takes {wanted}, got {len(inputs)}")
     for key in signature.arguments:
         if key not in entry:
             raise GraphFileError(f"{place}: `{name}` needs `{key}`")
     for key in entry:
         if key not in ("op", "in", *signature.arguments):
             raise GraphFileError(f"{place}: `{name}` has no `{key}`")
+    arguments = {}
+    for key, kind in signature.arguments.items():
+        try:
+            arguments[key] = argument(kind, entry[key])
+        except Misfit as misfit:
+            raise GraphFileError(f"{place}: `{key}` of `{name}` {misfit}") from None
+    return arguments
 
 
 def _leaf(place: str, entry: dict[str, Any]) -> OpCall:
@@ -158,13 +185,13 @@ def _leaf(place: str, entry: dict[str, Any]) -> OpCall:
         raise GraphFileError(f"{place}: `leaf` has no `{min(unknown)}`")
     requires_grad = entry.get("req", False)
     if not isinstance(requires_grad, bool):
-        raise GraphFileError(f"{place}: `req` must be true or false, got {requires_grad!r}")
+        raise GraphFileError(f"{place}: `req` must be true or false, got {shown(requires_grad)}")
+    if "data" not in entry:
+        raise GraphFileError(f"{place}: `leaf` needs `data`, a list of numbers")
     try:
-        data = np.asarray(entry.get("data"), dtype=np.float64)
-    except (TypeError, ValueError):
-        data = np.array(np.nan)
-    if data.ndim == 0 or data.size == 0:
-        raise GraphFileError(f"{place}: a leaf needs `data`, a list of numbers")
+        data = number_array(entry["data"])
+    except Misfit as misfit:
+        raise GraphFileError(f"{place}: `data` of `leaf` {misfit}") from None
     shape = entry.get("shape")
     if shape is None and data.ndim == 1:
         side = math.isqrt(data.size)
@@ -175,15 +202,16 @@ def _leaf(place: str, entry: dict[str, Any]) -> OpCall:
 
 
 def _shaped(place: str, data: Any, shape: Any) -> Any:
-    if not isinstance(shape, list) or not shape or not all(_is_index(size) for size in shape):
-        raise GraphFileError(f"{place}: `shape` must be a list of sizes, got {shape!r}")
+    if not isinstance(shape, list) or not shape or not all(map(is_index, shape)):
+        raise GraphFileError(
+            f"{place}: `shape` of `leaf` must be a list of sizes, got {shown(shape)}"
+        )
     if math.prod(shape) != data.size:
-        raise GraphFileError(f"{place}: {data.size} numbers do not fill shape {shape}")
-    return data.reshape(shape)
-
-
-def _is_index(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+        raise GraphFileError(f"{place}: {data.size} numbers do not fill shape {shown(shape)}")
+    try:
+        return data.reshape(shape)
+    except ValueError as error:  # more dims than an array can have
+        raise GraphFileError(f"{place}: shape {shown(shape)} is impossible: {error}") from error
 
 
 def _renamed(place: str, error: UsageError) -> GraphFileError:

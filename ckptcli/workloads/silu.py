@@ -36,6 +36,7 @@ class SiluNetwork:
         h = self.x
         for layer in self.x.device.layers(len(self.weights)):
             p = checkpoint_name(h.matmul(self.weights[layer]), "p")
+            del h  # from here on it lives only where it is saved
             s = checkpoint_name(p.sigmoid(), "s")
             h = checkpoint_name(p * s, "h")
             del p, s
@@ -96,21 +97,31 @@ class SiluWorkload:
         ]
         return SiluNetwork(leaves, device.tensor(x, self.dtype, copy=False))
 
-    def needed_bytes(self, strategies: Sequence[str]) -> int:
-        """Parameters, input, and the largest of what each layer's backward step has live.
+    @property
+    def shrink_hint(self) -> str:
+        return "use a smaller --n, --batch or --layers"
 
-        `none` holds m, s and h of every layer; any other strategy is counted with m alone.
+    def needed_bytes(self, strategies: Sequence[str]) -> int:
+        """Parameters, input, and what is live beside them in the steps that need most.
+
+        Under any strategy: in layer 1 the product's step (the gradients of p and of all weights)
+        and the one before it (p, s, the gradients of h and of s; h's takes nothing in the last
+        layer). In the last layer `none` has p, s and h of all layers, its own h aside, and
+        `balanced` p of all layers.
         """
         element_bytes = np.dtype(self.dtype).itemsize
         weight = self.n * self.n * element_bytes
         activation = self.batch * self.n * element_bytes
-        held = 3 if "none" in strategies else 1
-        base = self.layers * weight + activation
-        live = max(
-            held * layer * activation + (self.layers - layer + 1) * weight
-            for layer in (1, self.layers)
-        )
-        return base + live
+        layers = self.layers
+        live = [
+            activation + layers * weight,
+            (3 if layers == 1 else 4) * activation + (layers - 1) * weight,
+        ]
+        if "none" in strategies:
+            live += [3 * layers * activation, (3 * layers - 2) * activation + weight]
+        if "balanced" in strategies:
+            live += [(layers + 2) * activation, layers * activation + weight]
+        return layers * weight + activation + max(live)
 
 
 @workload("silu", "layers", "n", "batch", "dtype", "seed")

@@ -8,7 +8,7 @@ from ckptcli import units
 from ckptcli.measure.record import RunRecord, StrategyRecord
 from ckptcli.report.charts import Box, Mark, Scale, byte_ticks, decimal_ticks, place_marks
 from ckptcli.report.comparison import time_text
-from ckptcli.report.drawing.markup import Markup, element, joined
+from ckptcli.report.drawing.markup import Markup, element
 from ckptcli.report.drawing.style import series_class, series_color
 from ckptcli.report.drawing.timeline import CHARACTER, label, rule, size_label, trimmed, words
 
@@ -21,17 +21,19 @@ def scatter_svg(record: RunRecord) -> Markup | None:
     timed = [(i, s) for i, s in enumerate(record.strategies) if s.times is not None]
     if not timed:
         return None
-    across = Scale(0.0, max(_latest(s) for _, s in timed) * 1.1, BOX.left, BOX.right)
+    across = Scale(0.0, max(1e-9, *(_latest(s) * 1.1 for _, s in timed)), BOX.left, BOX.right)
     most = max(s.memory.peak_bytes for _, s in timed)
     height = Scale(0.0, max(1.0, most * 1.2), BOX.bottom, BOX.top)
     places = [(across(s.median_s("total") or 0.0), height(s.memory.peak_bytes)) for _, s in timed]
-    widths = [len(s.strategy) * CHARACTER * 1.1 for _, s in timed]
+    widths = [len(s.strategy) * CHARACTER for _, s in timed]
     marks = place_marks(places, widths, BOX)
     return element(
         "svg",
         *_axes(across, height),
         *_guides(record, across, height),
-        *(_point(i, s, mark, across) for (i, s), mark in zip(timed, marks)),
+        *(_interval(i, s, mark.y, across) for (i, s), mark in zip(timed, marks)),
+        *(label(i, mark, s.strategy) for (i, s), mark in zip(timed, marks)),
+        *(_dot(i, s, mark) for (i, s), mark in zip(timed, marks)),
         viewBox=f"0 0 {WIDTH} {HEIGHT}",
         role="img",
         aria_label="; ".join(_point_text(s) for _, s in timed),
@@ -75,22 +77,26 @@ def _guides(record: RunRecord, across: Scale, height: Scale) -> Iterator[Markup]
     yield rule(BOX.left, y, BOX.right, y, dash="3 3")
 
 
-def _point(index: int, record: StrategyRecord, mark: Mark, across: Scale) -> Markup:
+def _interval(index: int, record: StrategyRecord, y: float, across: Scale) -> Markup:
+    """The interval of the time, if there is one."""
     assert record.times is not None
     total = record.times["total"]
-    bar = Markup("")
-    if total.low is not None and total.high is not None:
-        start, width = across(total.low), across(total.high) - across(total.low)
-        bar = element(
-            "rect",
-            x=start,
-            y=mark.y - 1.5,
-            width=width,
-            height=3,
-            class_=f"area {series_class(index)}",
-            fill=series_color(index),
-        )
-    dot = element(
+    if total.low is None or total.high is None:
+        return Markup("")
+    start, width = across(total.low), across(total.high) - across(total.low)
+    return element(
+        "rect",
+        x=start,
+        y=y - 1.5,
+        width=width,
+        height=3,
+        class_=f"area {series_class(index)}",
+        fill=series_color(index),
+    )
+
+
+def _dot(index: int, record: StrategyRecord, mark: Mark) -> Markup:
+    return element(
         "circle",
         element("title", _point_text(record)),
         cx=mark.x,
@@ -99,4 +105,3 @@ def _point(index: int, record: StrategyRecord, mark: Mark, across: Scale) -> Mar
         class_=f"area {series_class(index)}",
         fill=series_color(index),
     )
-    return joined([bar, label(index, mark, record.strategy), dot])

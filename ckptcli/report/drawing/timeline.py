@@ -38,8 +38,8 @@ PLOT_HEIGHT = 250
 LEFT, RIGHT = 66, 12
 LEGEND_ROW = 19
 RUG_GAP, RUG_ROW = 10, 7
-CHARACTER = 6.1
-"""The mean width of a character of a label, for keeping labels apart."""
+CHARACTER = 7.0
+"""About the width of a character of a label, for keeping labels apart."""
 
 MOST_NAMED = 4
 """With more strategies the legend alone names the peaks: names would hide the lines."""

@@ -93,7 +93,7 @@ def _pictures(record: RunRecord) -> Iterator[Markup]:
     if scatter is not None:
         caption = (
             "Down is less memory, left is less time. Bars: 95 % intervals of the medians; "
-            "dotted: the reference."
+            "dashed lines: the reference."
         )
         yield _figure("Time against peak", "scatter", scatter, caption)
     else:

@@ -18,7 +18,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from ckptcli.measure.record import Life, RunRecord, StrategyRecord, TimelinePoint
-from ckptcli.report.charts import stride
 from ckptcli.report.formats.base import register
 
 PHASES = ("forward", "recompute", "backward")
@@ -68,7 +67,7 @@ def _strategy_events(process: int, record: StrategyRecord) -> Iterator[Event]:
     yield _metadata("process_name", process, 0, name=record.strategy)
     yield _metadata("process_labels", process, 0, labels=record.device)
     yield _metadata("process_sort_index", process, 0, sort_index=process)
-    rows = _rows(trace.lives, len(trace.timeline), stride(trace))
+    rows = _rows(trace.lives, len(trace.timeline))
     threads = dict(enumerate(PHASES, start=1))
     threads |= {FIRST_LIFE_THREAD + i: f"tensors {i + 1}" for i in range(len(rows))}
     for thread, name in threads.items():
@@ -115,14 +114,14 @@ def _counter(process: int, time_s: float, live_bytes: int) -> Event:
     }
 
 
-def _rows(lives: Sequence[Life], points: int, ops_per_point: int) -> list[list[_Stay]]:
+def _rows(lives: Sequence[Life], points: int) -> list[list[_Stay]]:
     """The lives in as few rows as keep those of one row apart; nothing without a timeline."""
     if points == 0:
         return []
     rows: list[list[_Stay]] = []
     free: list[int] = []
     busy: list[tuple[int, int]] = []
-    stays = [_stay(life, points - 1, ops_per_point) for life in lives]
+    stays = [_stay(life, points - 1) for life in lives]
     for stay in sorted(stays, key=lambda stay: stay.first):
         while busy and busy[0][0] < stay.first:
             heapq.heappush(free, heapq.heappop(busy)[1])
@@ -134,9 +133,8 @@ def _rows(lives: Sequence[Life], points: int, ops_per_point: int) -> list[list[_
     return rows
 
 
-def _stay(life: Life, last: int, ops_per_point: int) -> _Stay:
-    died = last if life.died is None else life.died // ops_per_point
-    return _Stay(life, min(life.born // ops_per_point, last), min(died, last))
+def _stay(life: Life, last: int) -> _Stay:
+    return _Stay(life, min(life.born, last), last if life.died is None else min(life.died, last))
 
 
 def _life_event(process: int, thread: int, stay: _Stay, timeline: Sequence[TimelinePoint]) -> Event:

@@ -1,0 +1,88 @@
+"""The pages of the commands: every command has one, and every example on it works."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+from ckptcli.cli.main import COMMANDS
+from ckptcli.cli.settings import (
+    COMMANDS as SETTINGS_COMMANDS,
+    checked_defaults,
+    key_of,
+    options_of,
+)
+from ckptcli.config import LoggerSettings, named_config
+
+PAGES = Path(__file__).parents[1] / "docs" / "commands"
+LINK = re.compile(r"\]\(([^)#:]+)\)")
+
+
+def text_of(command: str) -> str:
+    return (PAGES / f"{command}.md").read_text(encoding="utf-8")
+
+
+def examples(command: str) -> list[str]:
+    """The commands in the page's console blocks, in order."""
+    blocks = re.findall(r"```console\n(.*?)```", text_of(command), flags=re.S)
+    return [line[2:] for block in blocks for line in block.splitlines() if line.startswith("$ ")]
+
+
+def test_every_command_has_a_page() -> None:
+    assert {path.stem for path in PAGES.glob("*.md")} == set(COMMANDS)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_example_of_a_page_works(command: str, tmp_path: Path) -> None:
+    """In order, in one directory, with `ckpt` as this tree's."""
+    script = tmp_path / "bin" / "ckpt"
+    script.parent.mkdir()
+    script.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m ckptcli "$@"\n')
+    script.chmod(0o755)
+    shell = examples(command)
+    assert any(line.startswith(f"ckpt {command}") for line in shell)
+    for line in shell:
+        done = subprocess.run(
+            ["/bin/sh", "-c", line],
+            capture_output=True,
+            encoding="utf-8",
+            cwd=tmp_path,
+            env={**os.environ, "PATH": f"{script.parent}{os.pathsep}{os.environ['PATH']}"},
+            timeout=300,
+        )
+        assert (line, done.returncode, "Traceback" in done.stderr) == (line, 0, False)
+        assert done.stdout, line
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_links_lead_somewhere(command: str) -> None:
+    for target in LINK.findall(text_of(command)):
+        assert (PAGES / target).exists(), target
+
+
+@pytest.mark.parametrize("command", SETTINGS_COMMANDS)
+def test_every_option_that_a_page_names_exists(command: str) -> None:
+    known = {
+        f"--{key_of(option)}"
+        for name in SETTINGS_COMMANDS
+        for option in options_of(import_module(f"ckptcli.cli.{name}").command)
+    }
+    named = set(re.findall(r"`(--[a-z-]+)", text_of(command)))
+    assert named
+    assert named <= known
+
+
+def test_the_table_on_the_page_is_one(tmp_path: Path) -> None:
+    (block,) = re.findall(r"```toml\n(.*?)```", text_of("config"), flags=re.S)
+    (tmp_path / "burn.toml").write_text(block, encoding="utf-8")
+    found = named_config(tmp_path / "burn.toml")
+    assert found.settings == LoggerSettings()
+    defaults = checked_defaults(found)
+    assert (defaults.unknown, defaults.wrong) == ((), ())
+    assert defaults.values["strategy"] == ["none", "balanced"]

@@ -1,0 +1,118 @@
+"""Every word of the output is explained."""
+
+from __future__ import annotations
+
+import re
+from typing import get_args
+
+import pytest
+
+from ckptcli.checkpoint.strategies.registry import registry
+from ckptcli.cli.main import run_command
+from ckptcli.measure.conditions import EXACT, TIMES
+from ckptcli.measure.record import RunRecord
+from ckptcli.measure.record_json import record_object
+from ckptcli.measure.rounds import Plan
+from ckptcli.measure.statistics import TimeVerdict, describe
+from ckptcli.profiling.profile import profile
+from ckptcli.report.console import _WORD_STYLES, Screen, render_run
+from ckptcli.report.distribution import _rows
+from ckptcli.report.glossary import ALIASES, GLOSSARY, define
+from ckptcli.workloads.silu import SiluWorkload
+
+
+@pytest.fixture(scope="module")
+def record() -> RunRecord:
+    return profile(SiluWorkload(layers=2, n=8), plan=Plan(reps=6))
+
+
+def defined(words: set[str]) -> bool:
+    return all(define(word)[1] for word in words)
+
+
+def test_every_column_of_the_table(record: RunRecord) -> None:
+    lines = render_run(record, Screen(120)).splitlines()
+    (head,) = (line for line in lines if "vs reference" in line)
+    columns = set(re.split(r" {2,}", head.strip()))
+    assert {"strategy", "saved", "peak", "recomputed", "total", "vs reference"} <= columns
+    assert defined(columns)
+
+
+def test_every_reason_why_something_is_live(record: RunRecord) -> None:
+    whys = {life.why for strategy in record.strategies for life in strategy.trace.lives} | {
+        why for strategy in record.strategies for why in strategy.memory.peak_live.bytes_by_why
+    }
+    assert {"parameter", "saved", "gradient", "gradient of a parameter"} <= whys
+    assert defined(whys)
+
+
+def test_every_fate_of_a_node(record: RunRecord) -> None:
+    fates = {node.fate for strategy in record.strategies for node in strategy.trace.nodes}
+    assert {"input", "output", "recomputed"} <= fates
+    assert defined(fates | {"dropped"})
+
+
+def test_every_verdict_and_judgement() -> None:
+    assert defined(set(get_args(TimeVerdict)))
+    assert defined(set(_WORD_STYLES))
+
+
+def test_every_metric_of_a_condition() -> None:
+    assert defined({*TIMES, *EXACT})
+
+
+def test_every_row_of_the_statistics() -> None:
+    rows = set(_rows(describe([1.0, 2.0]))) - {"n", "95 % low", "95 % high"}
+    assert defined(rows)
+    assert defined({"interval"})
+
+
+def test_every_key_of_the_json(record: RunRecord) -> None:
+    whole = record_object(record)
+    assert defined(set(whole) | set(whole["strategies"][0]))
+
+
+def test_definitions_are_one_to_three_sentences() -> None:
+    for term, definition in GLOSSARY.items():
+        assert definition.endswith("."), term
+        assert len(re.findall(r"\.(?: |$)", definition)) <= 3, term
+
+
+def test_aliases_lead_to_terms_and_hide_none() -> None:
+    assert set(ALIASES.values()) <= set(GLOSSARY)
+    assert not set(ALIASES) & set(GLOSSARY)
+
+
+@pytest.mark.parametrize(
+    ("words", "head"),
+    [
+        (["saved"], "saved (saved_bytes, saved_tensors)"),
+        (["peak_bytes"], "ledger peak ("),
+        (["gradient", "of", "a", "parameter"], "gradient of a parameter ("),
+        (["Held  ONLY"], "held only\n"),
+        (["params", "+", "input"], "params + input ("),
+        (["remat"], "remat\n"),
+    ],
+)
+def test_a_term_is_defined(capsys: pytest.CaptureFixture[str], words: list[str], head: str) -> None:
+    assert run_command(["explain", *words]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith(head)
+    assert out.splitlines()[1].startswith("  ")
+
+
+def test_every_strategy_is_defined(capsys: pytest.CaptureFixture[str]) -> None:
+    for name in registry():
+        assert run_command(["explain", name]) == 0
+    assert "BalancedCheckpointing" in capsys.readouterr().out
+
+
+def test_without_a_term_all_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_command(["explain"]) == 0
+    heads = [line for line in capsys.readouterr().out.splitlines() if not line.startswith(" ")]
+    assert [head.partition(" (")[0] for head in heads] == list(GLOSSARY)
+
+
+def test_an_unknown_term_names_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_command(["explain", "savd"]) == 2
+    assert "unknown term `savd`\n\nhint: did you mean `saved`?" in capsys.readouterr().err

@@ -1,0 +1,311 @@
+"""Graph files: every fault is named by file, line and op before anything runs; shapes are right."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ckptcli.autodiff.device import Device, device
+from ckptcli.autodiff.ops import OPERATIONS
+from ckptcli.backends.shapes import ShapeBackend
+from ckptcli.cli.main import run_command
+from ckptcli.workloads.graph_case import GraphCase, signature_of
+from ckptcli.workloads.graph_parse import read_graph_file
+from tests.helpers import DATA
+
+LEAF = {"op": "leaf", "req": True, "data": [1, 2, 3, 4]}
+GOOD = json.dumps({"ops": [LEAF, {"op": "sin", "in": [0]}]})
+
+
+def case_of(*ops: dict[str, Any], **fields: Any) -> str:
+    """A case of a leaf of shape [2, 2] and `ops` after it."""
+    return json.dumps({"ops": [LEAF, *ops], **fields})
+
+
+def leaf_case(**fields: Any) -> str:
+    return json.dumps({"ops": [{"op": "leaf", **fields}]})
+
+
+def op_case(name: str, inputs: Any = (0,), **arguments: Any) -> str:
+    return case_of({"op": name, "in": list(inputs), **arguments})
+
+
+HUGE = "1" + "0" * 400
+"""An integer that JSON and Python have, and float64 has not."""
+
+BAD: dict[str, tuple[str, str]] = {
+    # What is no JSON.
+    "cut off in the first op": ('{"ops": [{"op": "leaf", "da', "op 0: not a JSON object: "),
+    "cut off in the second op": (GOOD[:-12], "op 1: not a JSON object: "),
+    "nested too deep": ("[" * 100_000, "the JSON is nested too deep"),
+    "too many digits": (
+        op_case("add_scalar", c=0)[:-4] + "1" * 5001,
+        "op 1: a number has too many",
+    ),
+    # What is no case.
+    "a list": ("[1, 2]", "a case is an object with a list `ops`, got [1, 2]"),
+    "no ops": ('{"root": 0}', "a case is an object with a list `ops`"),
+    "ops that are no list": ('{"ops": 3}', "a case is an object with a list `ops`"),
+    "an empty list": ('{"ops": []}', "`ops` is empty"),
+    "a root that is too large": (case_of(root=1), "root 1 is not the index of one of 1 ops"),
+    "a negative root": (case_of(root=-1), "root -1 is not"),
+    "a root that is null": (case_of(root=None), "root null is not"),
+    "a root that is true": (case_of({"op": "sin", "in": [0]}, root=True), "root true is not"),
+    "a root that is a constant leaf": (leaf_case(data=[1]), "root 0 (`leaf`) is a constant"),
+    "a root that is a constant cat": (
+        json.dumps({"ops": [{"op": "leaf", "data": [1]}, {"op": "cat", "in": [0], "dim": 0}]}),
+        "root 1 (`cat`) is a constant",
+    ),
+    "an unknown strategy": (case_of(strategy="nonee"), "unknown strategy `nonee`"),
+    "a strategy that is a number": (case_of(strategy=3), "`strategy` must be a name, got 3"),
+    # What is no op.
+    "an op that is a number": ('{"ops": [3]}', "op 0: an op is an object with a name `op`, got 3"),
+    "an op without a name": ('{"ops": [{}]}', "op 0: an op is an object with a name `op`"),
+    "an unknown op": (op_case("sine"), "op 1: unknown op `sine`"),
+    "no inputs": (case_of({"op": "sin"}), "op 1: `sin` needs `in`, a list of op indices, got null"),
+    "inputs that are text": (op_case("sin", ["0"]), "op 1: `sin` needs `in`, a list of op indices"),
+    "an input that is true": (op_case("sin", [True]), "op 1: `sin` needs `in`"),
+    "a negative input": (op_case("sin", [-1]), "op 1: `sin` needs `in`"),
+    "a forward reference": (
+        case_of({"op": "sin", "in": [2]}, {"op": "sin", "in": [0]}),
+        "op 1: `sin` refers to op 2, which comes later or is itself",
+    ),
+    "a reference to itself": (op_case("sin", [1]), "op 1: `sin` refers to op 1, which"),
+    "too many inputs": (op_case("sin", [0, 0]), "op 1: `sin` takes 1 input, got 2"),
+    "too few inputs": (op_case("add"), "op 1: `add` takes 2 inputs, got 1"),
+    "nothing to join": (op_case("cat", [], dim=0), "op 1: `cat` needs at least one tensor"),
+    # What is no argument.
+    "no argument": (op_case("sum_dim"), "op 1: `sum_dim` needs `dim`"),
+    "an unknown argument": (op_case("sin", dim=0), "op 1: `sin` has no `dim`"),
+    "a dim that is null": (
+        op_case("sum_dim", dim=None),
+        "op 1: `dim` of `sum_dim` must be an integer, got null",
+    ),
+    "a dim that is true": (op_case("sum_dim", dim=True), "op 1: `dim` of `sum_dim` must be an"),
+    "a dim with a point": (op_case("sum_dim", dim=1.0), "op 1: `dim` of `sum_dim` must be an"),
+    "a dim that is too large": (
+        op_case("swap_dims", dim1=0, dim2=2**63),
+        "op 1: `dim2` of `swap_dims` must be an integer, got 9223372036854775808",
+    ),
+    "a dim that does not exist": (
+        op_case("sum_dim", dim=2),
+        "op 1: dim 2 of a tensor of shape [2, 2] does not exist",
+    ),
+    "a scalar that is text": (
+        op_case("mul_scalar", c="3"),
+        'op 1: `c` of `mul_scalar` must be a number that float64 can hold, got "3"',
+    ),
+    "a scalar that is too large": (
+        op_case("add_scalar", c=int(HUGE)),
+        "op 1: `c` of `add_scalar` must be a number that float64 can hold, got 1000",
+    ),
+    "a shape that is text": (
+        op_case("reshape", shape="4"),
+        'op 1: `shape` of `reshape` must be a list of integers, got "4"',
+    ),
+    "a shape of the wrong size": (op_case("reshape", shape=[3]), "op 1: `reshape` cannot take"),
+    "a shape that no array has": (op_case("expand", shape=[2**40] * 4), "op 1: `expand` cannot"),
+    "axes twice": (op_case("permute", axes=[0, 0]), "op 1: `permute` cannot take shape [2, 2]"),
+    "a range of one bound": (
+        op_case("slice", ranges=[[1]]),
+        "op 1: `ranges` of `slice` must be a list of [start, stop] or [start, stop, step], got",
+    ),
+    "a range without a step": (op_case("slice", ranges=[[0, 2, 0]]), "op 1: `slice` cannot take"),
+    "too many ranges": (op_case("slice", ranges=[[0, 1]] * 3), "op 1: a tensor of shape [2, 2]"),
+    "a mask that is text": (
+        op_case("mask_fill", mask="abc", c=0),
+        'op 1: `mask` of `mask_fill` must be a list of true and false, got "abc"',
+    ),
+    "a mask of numbers": (
+        op_case("mask_fill", mask=[True, 0], c=0),
+        "op 1: `mask` of `mask_fill` has element 1 0, which is not true or false",
+    ),
+    "a mask of another size": (
+        op_case("mask_fill", mask=[True, False, True], c=0),
+        "op 1: `mask_fill` cannot take shape [2, 2]",
+    ),
+    "shapes that do not fit": (
+        case_of({"op": "leaf", "data": [1, 2, 3]}, {"op": "add", "in": [0, 1]}),
+        "op 2: `add` cannot take shape [2, 2] and [3]",
+    ),
+    "a product that does not fit": (
+        case_of({"op": "leaf", "data": [1] * 6, "shape": [3, 2]}, {"op": "matmul", "in": [0, 1]}),
+        "op 2: `matmul` cannot take shape [2, 2] and [3, 2]: 2 columns do not fit 3 rows",
+    ),
+    "a product of vectors": (
+        json.dumps({"ops": [{"op": "leaf", "data": [1, 2]}, {"op": "matmul", "in": [0, 0]}]}),
+        "op 1: `matmul` cannot take shape [2] and [2]",
+    ),
+    # What is no leaf.
+    "no data": (leaf_case(), "op 0: `leaf` needs `data`, a list of numbers"),
+    "data that is a number": (leaf_case(data=3), "op 0: `data` of `leaf` must be a list of"),
+    "empty data": (leaf_case(data=[]), "op 0: `data` of `leaf` must be a list of numbers, got []"),
+    "empty rows": (leaf_case(data=[[], []]), "op 0: `data` of `leaf` must be a list of numbers"),
+    "data of text": (leaf_case(data=["1", "2"]), 'op 0: `data` of `leaf` has element 0 "1", which'),
+    "data of true": (leaf_case(data=[1, True]), "op 0: `data` of `leaf` has element 1 true"),
+    "data of null": (leaf_case(data=[1, None]), "op 0: `data` of `leaf` has element 1 null"),
+    "data too large": (leaf_case(data=[1, int(HUGE)]), "op 0: `data` of `leaf` has element 1 100"),
+    "ragged data": (leaf_case(data=[[1, 2], [3]]), "op 0: `data` of `leaf` has lists of different"),
+    "mixed data": (leaf_case(data=[[1], 2]), "op 0: `data` of `leaf` has lists of different"),
+    "data nested too deep": (
+        f'{{"ops": [{{"op": "leaf", "data": {"[" * 99}1{"]" * 99}}}]}}',
+        "op 0",
+    ),
+    "a shape of text": (leaf_case(data=[1], shape=["1"]), "op 0: `shape` of `leaf` must be a list"),
+    "a shape of another size": (
+        leaf_case(data=[1], shape=[2]),
+        "op 0: 1 numbers do not fill shape",
+    ),
+    "a shape of 100 dims": (leaf_case(data=[1], shape=[1] * 100), "op 0: shape [1, 1, 1"),
+    "a req that is a number": (leaf_case(data=[1], req=1), "op 0: `req` must be true or false"),
+    "an unknown key of a leaf": (leaf_case(data=[1], reg=True), "op 0: `leaf` has no `reg`"),
+}
+"""Name -> a bad case, and how its error begins behind file and line."""
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_a_bad_case_is_named_by_file_line_and_op_and_nothing_is_printed(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The bad case is the third line, after a good case and an empty line."""
+    text, message = BAD[name]
+    monkeypatch.chdir(tmp_path)
+    Path("bad.jsonl").write_text(f"{GOOD}\n\n{text}\n{GOOD}\n", encoding="utf-8")
+    assert run_command(["log", "--workload", "graph:bad.jsonl", "-s", "none"]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.startswith(f"Error: bad.jsonl:3: {message}")
+    assert len(captured.err.splitlines()[0]) < 300
+    assert "NoneType" not in captured.err
+
+
+def test_an_object_over_many_lines_is_named_by_the_line_of_the_fault(tmp_path: Path) -> None:
+    path = tmp_path / "g.json"
+    path.write_text('\n\n{"ops": [\n  {"op": "leaf", "req": true, "data": [1]},\n  {"op": sin}\n]}')
+    with pytest.raises(Exception, match=r"g\.json:5: op 1: not a JSON object: .* column 10"):
+        read_graph_file(str(path))
+
+
+@pytest.mark.parametrize("content", [b"\xff\xfe", b"", b"\n \n"])
+def test_a_file_without_a_case(content: bytes, tmp_path: Path) -> None:
+    (tmp_path / "g.jsonl").write_bytes(content)
+    assert run_command(["log", "--workload", f"graph:{tmp_path / 'g.jsonl'}"]) == 2
+
+
+def test_a_path_that_cannot_be_one(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_command(["log", "--workload", "graph:a\0b"]) == 2
+    assert "cannot read graph file" in capsys.readouterr().err
+
+
+def test_a_byte_order_mark_is_no_fault(tmp_path: Path) -> None:
+    (tmp_path / "g.jsonl").write_text(GOOD, encoding="utf-8-sig")
+    (case,) = read_graph_file(str(tmp_path / "g.jsonl"))
+    assert len(case.calls) == 2
+
+
+@pytest.mark.parametrize("index", ["", "2", "-1", "x", "1" * 5000, "²"])
+def test_an_index_that_the_file_does_not_have(
+    index: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("two.jsonl").write_text(f"{GOOD}\n{GOOD}\n")
+    assert run_command(["run", "--workload", f"graph:two.jsonl#{index}"]) == 2
+    error = f"Error: graph file `two.jsonl` has no case `{index}`\n\nhint: use 0 to 1\n"
+    assert capsys.readouterr().err == error
+
+
+def test_numbers_that_are_not_finite_are_numbers(tmp_path: Path) -> None:
+    (tmp_path / "g.json").write_text('{"ops": [{"op": "leaf", "req": true, "data": [NaN, 1e999]}]}')
+    (case,) = read_graph_file(str(tmp_path / "g.json"))
+    assert str(case.calls[0].data) == "[nan inf]"
+
+
+TWO, THREE, CUBE = [2, 2], [2, 3], [4, 1, 2]
+
+CALLS: dict[str, tuple[list[list[int]], dict[str, Any]]] = {
+    **{
+        name: ([THREE], {})
+        for name in (
+            *("abs", "cos", "detach", "exp", "gelu", "log", "log1p", "mean", "neg", "recip"),
+            *("relu", "sigmoid", "silu", "sin", "sqrt", "sum", "tanh", "transpose"),
+        )
+    },
+    **{name: ([THREE, [4, 1, 3]], {}) for name in ("add", "sub", "mul", "div")},
+    **{f"{name}_scalar": ([THREE], {"c": 3}) for name in ("add", "sub", "mul", "div", "powf")},
+    **{name: ([CUBE], {"dim": -1}) for name in ("max_dim", "mean_dim", "sum_dim")},
+    "cat": ([THREE, TWO], {"dim": 1}),
+    "expand": ([[2, 1]], {"shape": [5, -1, 3]}),
+    "mask_fill": ([THREE], {"mask": [True, False, True], "c": 1}),
+    "mask_where": ([THREE, [3]], {"mask": [[True], [False]]}),
+    "matmul": ([[4, 2, 3], [3, 5]], {}),
+    "permute": ([CUBE], {"axes": [2, 0, 1]}),
+    "reshape": ([CUBE], {"shape": [2, -1]}),
+    "slice": ([CUBE], {"ranges": [[0, 4, 3], [0, 1]]}),
+    "swap_dims": ([CUBE], {"dim1": 0, "dim2": -1}),
+}
+"""Op -> shapes of its operands, and its arguments: one call that works."""
+
+
+def call(name: str, shapes: list[list[int]], arguments: dict[str, Any], path: Path) -> GraphCase:
+    leaves = [
+        {"op": "leaf", "req": True, "data": [1.5] * _size(shape), "shape": shape}
+        for shape in shapes
+    ]
+    ops = [*leaves, {"op": name, "in": list(range(len(leaves))), **arguments}]
+    path.write_text(json.dumps({"ops": ops}))
+    (case,) = read_graph_file(str(path))
+    return case
+
+
+def _size(shape: list[int]) -> int:
+    product = 1
+    for size in shape:
+        product *= size
+    return product
+
+
+def tensors_on(case: GraphCase, dev: Device) -> list[Any]:
+    return case.load(dev).tensors()
+
+
+def on_shapes() -> Device:
+    return device().autodiff().watched_by(None, ShapeBackend())
+
+
+def shapes_agree(case: GraphCase) -> bool:
+    real = tensors_on(case, device().autodiff().watched_by(None))
+    checked = tensors_on(case, on_shapes())
+    return [t.shape for t in real] == [t.shape for t in checked] and all(
+        tensor.value.strides == (0,) * len(tensor.shape) for tensor in checked
+    )
+
+
+def test_every_op_has_a_call_here() -> None:
+    assert set(CALLS) == set(OPERATIONS)
+    assert all(set(CALLS[name][1]) == set(signature_of(name).arguments) for name in CALLS)
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_a_check_on_shapes_gives_the_shapes_of_the_run(name: str, tmp_path: Path) -> None:
+    assert shapes_agree(call(name, *CALLS[name], tmp_path / "g.json"))
+
+
+def test_a_check_on_shapes_gives_the_shapes_of_every_recorded_case() -> None:
+    assert all(map(shapes_agree, read_graph_file(str(DATA / "burn_conformance.jsonl"))))
+
+
+def test_a_huge_program_is_refused_without_computing_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    huge = {"op": "expand", "in": [0], "shape": [1000000, 1000000, 2, 2]}
+    Path("huge.jsonl").write_text(f"{GOOD}\n{case_of(huge, {'op': 'exp', 'in': [1]})}\n")
+    for command in ("log --workload graph:huge.jsonl", "run --workload graph:huge.jsonl#1"):
+        assert run_command(command.split()) == 1
+        captured = capsys.readouterr()
+        assert captured.out == ""
+        assert "graph = huge.jsonl:2, ops = 3 needs at least 29.1 TiB" in captured.err
+        assert "hint: use smaller shapes in the file, or --force" in captured.err

@@ -1,0 +1,64 @@
+"""The figure with which a workload is refused is a lower bound of what the ledger sees."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from ckptcli.autodiff.device import device
+from ckptcli.checkpoint.strategies.registry import parse_strategy
+from ckptcli.profiling.memory_pass import memory_pass
+from ckptcli.workloads.base import Workload
+from ckptcli.workloads.graph_parse import read_graph_file
+from ckptcli.workloads.silu import SiluWorkload
+from tests.helpers import DATA, STRATEGIES
+
+
+def peak_bytes(workload: Workload, strategy: str) -> int:
+    memory = memory_pass(workload, device(), parse_strategy(strategy), traced=False).memory
+    return max(memory.ledger_peak_forward_bytes, memory.ledger_peak_backward_bytes)
+
+
+@pytest.mark.parametrize(
+    "strategy", [*STRATEGIES, "remat", "remat:every=2,last=plain", "segments:1", "sqrt"]
+)
+@pytest.mark.parametrize(("n", "batch"), [(32, 32), (32, 8), (32, 1), (16, 64), (8, 128)])
+def test_the_silu_network_needs_no_more_than_its_peak(strategy: str, n: int, batch: int) -> None:
+    for layers in (1, 2, 3, 8):
+        workload = SiluWorkload(layers, n, batch)
+        needed_bytes = workload.needed_bytes([strategy])
+        peak = peak_bytes(workload, strategy)
+        assert needed_bytes <= peak
+        if strategy in STRATEGIES and n == batch:  # a bound that is worth having
+            assert needed_bytes >= 0.99 * peak
+
+
+def test_of_several_strategies_the_largest_counts() -> None:
+    workload = SiluWorkload(8, 32)
+    alone = [workload.needed_bytes([name]) for name in ("sqrt", "balanced", "none")]
+    assert alone == sorted(alone)
+    assert workload.needed_bytes(["balanced", "none", "sqrt"]) == alone[-1]
+
+
+@pytest.mark.filterwarnings("ignore::ckptcli.errors.UntrackedBackwardWarning")
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_a_recorded_graph_needs_no_more_than_its_peak(strategy: str) -> None:
+    cases = read_graph_file(str(DATA / "burn_conformance.jsonl"))
+    for case in cases[::20]:
+        assert 0 < case.needed_bytes([strategy]) <= peak_bytes(case, strategy)
+
+
+def test_a_view_is_counted_once(tmp_path: Path) -> None:
+    ops = [
+        {"op": "leaf", "req": True, "data": [1, 2, 3, 4, 5, 6], "shape": [2, 3]},
+        {"op": "transpose", "in": [0]},
+        {"op": "exp", "in": [1]},
+        {"op": "slice", "in": [2], "ranges": [[0, 1]]},
+        {"op": "expand", "in": [3], "shape": [1000, 2]},
+        {"op": "sum", "in": [4]},
+    ]
+    (tmp_path / "g.json").write_text(json.dumps({"ops": ops}))
+    (case,) = read_graph_file(str(tmp_path / "g.json"))
+    assert case.needed_bytes([]) == (6 + 6 + 1) * 8
