@@ -80,7 +80,7 @@ AFTER_FORWARD = {
     "none": [(3 * layer - 2, 3 * layer - 1, 3 * layer) for layer in range(1, 9)],
     "balanced": [(1, 2, 3), *[(layer + 1, layer + 1, layer + 2) for layer in range(2, 9)]],
 }
-"""After matmul, sigmoid and mul; the program lets go of a layer's h once the next product is there."""
+"""After matmul, sigmoid and mul; a layer's h is let go of once the next product is there."""
 
 
 def passed(strategy: str, workload: Workload | None = None) -> MemoryPass:

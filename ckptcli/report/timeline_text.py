@@ -112,11 +112,11 @@ def _peak_mark(record: StrategyRecord, columns: int, unicode: bool) -> str:
     point = drawn[position].point
     bar = point.phase != "forward" and any(column.phase == "forward" for column in drawn)
     size = f"peak {units.size(point.high_bytes)}"
-    where = f"node {point.node} ({point.op})"
+    of, op = f"of node {point.node}", f"({point.op})"
     offset = position + bar
     mark = "▲" if unicode else "^"
-    for text in (f"{size} in {point.phase} of {where}", f"{size} of {where}"):
-        placed = _around(mark, offset, text.split(" "), columns + MARGIN - 2)
+    for words in ((size, f"in {point.phase}", of, op), (size, of, op)):
+        placed = _around(mark, offset, words, columns + MARGIN - 2)
         if placed is not None:
             return placed
     return " " * offset + mark
