@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import random
-from dataclasses import replace
 
 import pytest
 
-from ckptcli.measure.record import Life, TimelinePoint, Trace
+from ckptcli.measure.record import TimelinePoint
 from ckptcli.report.charts import (
     LABEL_HEIGHT,
     Box,
@@ -15,7 +14,6 @@ from ckptcli.report.charts import (
     Span,
     byte_ticks,
     common_span,
-    curve,
     decimal_ticks,
     peak_point,
     place_marks,

@@ -154,7 +154,7 @@ class PassRecorder:
         )
 
     def _point_at(self, tick: int, stride: int) -> int:
-        """The index of the point during which `tick` happened; what comes after all is the last's."""
+        """The index of the point during which `tick` happened, at most the last."""
         low, high = 0, len(self._marks)
         while low < high:
             middle = (low + high) // 2

@@ -115,7 +115,7 @@ def _peak_mark(record: StrategyRecord, columns: int, unicode: bool) -> str:
     of, op = f"of node {point.node}", f"({point.op})"
     offset = position + bar
     mark = "▲" if unicode else "^"
-    for words in ((size, f"in {point.phase}", of, op), (size, of, op)):
+    for words in ((size, f"in {point.phase}", of, op), (size, of, op), (size, of)):
         placed = _around(mark, offset, words, columns + MARGIN - 2)
         if placed is not None:
             return placed
