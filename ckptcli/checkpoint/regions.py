@@ -35,17 +35,22 @@ class Region:
             used it before find it here.
     """
 
-    __slots__ = ("depth", "held", "name", "nodes", "parent", "policy", "root", "saved_ids")
+    __slots__ = ("_outermost", "depth", "held", "name", "nodes", "parent", "policy", "saved_ids")
 
     def __init__(self, name: str, policy: Policy, parent: Region | None) -> None:
         self.name = name
         self.policy = policy
         self.parent = parent
         self.depth: int = 1 if parent is None else parent.depth + 1
-        self.root: Region = self if parent is None else parent.root
+        self._outermost: Region | None = None if parent is None else parent.root
         self.saved_ids: set[int] = set()
         self.nodes: list[Node] = []
         self.held: dict[int, Any] = {}
+
+    @property
+    def root(self) -> Region:
+        """The outer-most region; kept without a reference to itself, which would be a cycle."""
+        return self if self._outermost is None else self._outermost
 
     def recomputes(self, node: Node) -> bool:
         """Whether the value of a node made in this region is computed again; registers the node."""
