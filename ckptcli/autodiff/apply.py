@@ -143,7 +143,8 @@ def many(op: Op, operands: Sequence[Tensor], params: Any = None) -> Tensor:
     device = first.device
     for other in operands[1:]:
         if getattr(other, "device", None) is not device:
-            _common_device(op, first, other)
+            common = _common_device(op, first, other)
+            device = device if common.region is None else common
     _check_dtypes(op, operands)
     values = [operand.value for operand in operands]
     nodes = tuple(operand.node for operand in operands)

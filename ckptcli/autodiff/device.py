@@ -182,6 +182,8 @@ def device(name: str = "numpy") -> Device:
 def common_device(lhs: Tensor, rhs: Tensor) -> Device:
     """The device of an op on two tensors whose devices are different objects.
 
+    An open region belongs to one object; the op belongs to the region if either operand does.
+
     Raises:
         DeviceError: the devices differ in backend, tape or strategy.
     """
@@ -202,4 +204,4 @@ def common_device(lhs: Tensor, rhs: Tensor) -> Device:
             f"Gradient checkpointing strategy mismatch: {left.strategy.label} vs "
             f"{right.strategy.label}. Tensors in the same operation must share a strategy."
         )
-    return left
+    return right if left.region is None else left

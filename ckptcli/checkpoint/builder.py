@@ -91,12 +91,18 @@ class _States:
         plans = plan_regions(asked)
         for node in plans.top:
             self.require(node)
-        for root in {region.root for region in plans.regions}:
-            for node_id, value in root.held.items():
-                if node_id in self.required:
-                    self.values.setdefault(node_id, value)
-            root.held = {}
+            held = None if node.region is None else node.region.take_held(node)
+            if held is not None:
+                self.values.setdefault(node.id, held)
+        self._share_backups(plans.constants())
         return plans
+
+    def _share_backups(self, constants: Iterable[Node]) -> None:
+        """Use what constants of regions hold; they are no steps, and other passes need them too."""
+        for node in constants:
+            for parent, value in zip(node.backup, node.backup_values if node.backup else ()):
+                if value is not None and parent.id in self.required:
+                    self.values.setdefault(parent.id, value)
 
     def take_backups(self, steps: Iterable[Node]) -> list[int]:
         """Move the backups that are required into `values`; returns the ids of those dropped."""

@@ -42,8 +42,7 @@ class ValueInfo:
         """What can be told of the value of `node`."""
         op = node.op
         assert op is not None
-        state = node.state if op.name == "matmul" else None
-        return cls(op.name, name, state or 0 if isinstance(state, int) else 0, node.params)
+        return cls(op.name, name, getattr(node.params, "batch_dims", 0), node.params)
 
 
 Policy: TypeAlias = Callable[[ValueInfo], bool]

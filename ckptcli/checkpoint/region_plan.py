@@ -61,6 +61,13 @@ class Plans:
                 self.by_depth.setdefault(level.depth, []).append(self.regions[level])
             self.regions[level].ask(node)
 
+    def constants(self) -> Iterator[Node]:
+        """The untracked nodes that are computed again."""
+        for plan in self.regions.values():
+            for node in plan.order:
+                if not node.tracked:
+                    yield node
+
 
 def plan_regions(asked: Iterable[tuple[Node, Node]]) -> Plans:
     """The plans that serve every (step, value) asked for."""

@@ -91,20 +91,34 @@ class RegionRetriever:
         uses = dict(plan.uses)
         required = plan.required
         for node in plan.order:
-            op: Step = node.op  # type: ignore[assignment]
-            operands = [values[parent.id] for parent in node.parents]
-            value = op.forward(self._namespace, *operands, node.params)
-            del operands
-            values[node.id] = value
-            if self._sink is not None:
-                storage = self._namespace.storage_id(value)
-                self._sink.emit(Recomputed(node.id, op.name, storage))
-            del value
+            values[node.id] = self._forward(node, values, plan.region)
             for parent in node.parents:
                 uses[parent.id] -= 1
                 if not uses[parent.id] and parent.id not in required:
                     values.pop(parent.id, None)
         self._caches[plan.region] = {node_id: values[node_id] for node_id in required}
+
+    def _forward(self, node: Node, values: dict[int, Any], region: Region) -> Any:
+        """The value of `node`, computed again.
+
+        Raises:
+            CheckpointError: the op fails, which it did not in the forward pass.
+        """
+        op: Step = node.op  # type: ignore[assignment]
+        operands = [values[parent.id] for parent in node.parents]
+        try:
+            value = op.forward(self._namespace, *operands, node.params)
+        except MemoryError:
+            raise
+        except Exception as error:
+            raise CheckpointError(
+                f"node {node.id} (`{op.name}`) of region `{region.name}` cannot be computed "
+                f"again: {error}",
+                "its op worked in the forward pass: something that it depends on has changed",
+            ) from error
+        if self._sink is not None:
+            self._sink.emit(Recomputed(node.id, op.name, self._namespace.storage_id(value)))
+        return value
 
     def _input(self, region: Region, node: Node) -> Any:
         level = common_region(region.parent, owner_of(node))

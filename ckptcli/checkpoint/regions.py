@@ -4,8 +4,9 @@ While a region is open, every op makes a node that belongs to it. A value of the
 policy does not save is computed again in the backward pass; what others use of it is held. The
 inner-most region owns its values: seen from the region around it they are recomputed once more.
 
-Invariant: when the outer-most region closes, it holds exactly the values from outside it that its
-recomputation may need; every node has become one that is held when somebody else uses it.
+Invariants: when the outer-most region closes, its nodes hold exactly the values from outside it
+that its recomputation may need; every node has become one that is held when somebody else uses it.
+A backward pass takes what its own steps hold, and leaves the rest of the region to other passes.
 
 Source: JAX `jax.checkpoint` (what is saved), PyTorch's rules for nested non-reentrant checkpoints
 (who owns a value).
@@ -30,20 +31,26 @@ class Region:
         depth: 1 for the outer-most.
         saved_ids: the values that this region's policy saves.
         nodes: (outer-most only) every node made inside, inner regions' too.
-        held: (outer-most only) node id -> value from outside, or saved under a name.
+        held: (outer-most only) node id -> value that got its name after it was made: ops that had
+            used it before find it here.
     """
 
-    __slots__ = ("depth", "held", "name", "nodes", "parent", "policy", "root", "saved_ids")
+    __slots__ = ("_outermost", "depth", "held", "name", "nodes", "parent", "policy", "saved_ids")
 
     def __init__(self, name: str, policy: Policy, parent: Region | None) -> None:
         self.name = name
         self.policy = policy
         self.parent = parent
         self.depth: int = 1 if parent is None else parent.depth + 1
-        self.root: Region = self if parent is None else parent.root
+        self._outermost: Region | None = None if parent is None else parent.root
         self.saved_ids: set[int] = set()
         self.nodes: list[Node] = []
         self.held: dict[int, Any] = {}
+
+    @property
+    def root(self) -> Region:
+        """The outer-most region; kept without a reference to itself, which would be a cycle."""
+        return self if self._outermost is None else self._outermost
 
     def recomputes(self, node: Node) -> bool:
         """Whether the value of a node made in this region is computed again; registers the node."""
@@ -75,15 +82,22 @@ class Region:
     def close(self, needed_from_outside: Callable[[list[Node]], set[int]]) -> None:
         """(Outer-most only) keep what may be needed from outside, and let go of everything else."""
         needed = needed_from_outside(self.nodes)
-        held = {node_id: value for node_id, value in self.held.items() if node_id in needed}
+        self.held = {node_id: value for node_id, value in self.held.items() if node_id in needed}
         for node in self.nodes:
-            for parent, value in zip(node.backup, node.backup_values):
-                if value is not None and parent.id in needed:
-                    held[parent.id] = value
-            node.backup = node.backup_values = ()
+            kept = [
+                (parent, value)
+                for parent, value in zip(node.backup, node.backup_values)
+                if value is not None and parent.id in needed
+            ]
+            node.backup = tuple(parent for parent, _ in kept)
+            node.backup_values = tuple(value for _, value in kept)
             node.recompute = False
-        self.held = held
         self.nodes = []
+
+    def take_held(self, node: Node) -> Any | None:
+        """What `held` has for `node`, if anything; a constant's value stays for other passes."""
+        held = self.root.held
+        return held.pop(node.id, None) if node.tracked else held.get(node.id)
 
     def __repr__(self) -> str:
         return f"Region({self.name!r}, depth={self.depth})"

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 
 from ckptcli.backends.ledger import Ledger, Storage
 from ckptcli.events import (
-    BackwardStarted,
     Event,
     NodeCreated,
     Recomputed,
@@ -56,7 +55,7 @@ class PassRecorder:
         self._start_s = clock()
         self._created: dict[int, NodeCreated] = {}
         self._recomputed: list[int] = []
-        self._required: dict[int, int] = {}
+        self._uses: Counter[int] = Counter()
         self._retrievals: list[_Retrieval] = []
         self._marks: list[_Mark] = []
         self._step: tuple[int, str] | None = None
@@ -66,17 +65,17 @@ class PassRecorder:
             self._created[event.node_id] = event
             if event.op is not None:
                 self._mark("forward", event.node_id, event.op)
-        elif isinstance(event, BackwardStarted):
-            self._required = event.required
         elif isinstance(event, StepStarted):
             self.end_step()
             self._step = event.node_id, event.op
         elif isinstance(event, Retrieved):
+            self._uses[event.node_id] += 1
             self._retrievals.append(_Retrieval(event.node_id, event.needed_by))
         elif isinstance(event, Visited):
             self._retrievals[-1].visited.append(event.node_id)
         elif isinstance(event, Recomputed):
             self._recomputed.append(event.node_id)
+            self._uses.update(self._created[event.node_id].parents)
             self.recomputed_by_op[event.op] += 1
             self._mark("recompute", event.node_id, event.op)
 
@@ -100,7 +99,8 @@ class PassRecorder:
         """The trace, every list cut to `MOST_ENTRIES`."""
         stride = max(1, -(-len(self._marks) // MOST_ENTRIES))
         lives = [self._life(storage, labeller, stride) for storage in self._ledger.history]
-        fates = [self._fate(event, parameters, root) for event in self._created.values()]
+        again = set(self._recomputed)
+        fates = [self._fate(event, parameters, root, again) for event in self._created.values()]
         retrievals = [
             Retrieval(r.node, r.needed_by, tuple(r.visited[:MOST_ENTRIES]))
             for r in self._retrievals
@@ -164,17 +164,21 @@ class PassRecorder:
                 high = middle
         return max(0, min(low, len(self._marks) - 1)) // stride
 
-    def _fate(self, event: NodeCreated, parameters: set[int], root: int) -> NodeFate:
-        uses = self._required.get(event.node_id, 0)
+    def _fate(
+        self, event: NodeCreated, parameters: set[int], root: int, again: set[int]
+    ) -> NodeFate:
+        uses = self._uses[event.node_id]
         if event.op is None:
             fate = "parameter" if event.node_id in parameters else "input"
         elif event.node_id == root:
             fate = "output"
+        elif event.node_id in again:
+            fate = "recomputed"
         elif uses:
-            fate = "recomputed" if event.recompute else "saved"
+            fate = "saved"
         else:
             fate = "dropped"
-        held = event.memory_bound and not event.recompute and uses
+        held = event.memory_bound and not event.recompute and fate == "saved"
         return NodeFate(
             event.node_id,
             event.op,

@@ -44,15 +44,16 @@ def _graph_size(
 def _nodes(
     created: Sequence[NodeCreated], events: Sequence[Event], started: BackwardStarted | None
 ) -> Iterator[str]:
-    required = {} if started is None else started.required
     dropped = Counter(() if started is None else started.dropped_backups)
     ops = {event.node_id: event.op or "leaf" for event in created}
     needed_by = _needed_by(created, events, ops)
+    again = {event.node_id for event in events if isinstance(event, Recomputed)}
     for event in created:
         parents = ", ".join(map(str, event.parents))
+        fate = _fate(len(needed_by[event.node_id]), event.node_id in again)
         text = (
             f"node {event.node_id} {ops[event.node_id]}({parents}) {list(event.shape)} "
-            f"{event.dtype} {units.size(event.value_bytes)}: {_fate(event, required)}"
+            f"{event.dtype} {units.size(event.value_bytes)}: {fate}"
         )
         if needed_by[event.node_id]:
             text += f", needed by {', '.join(needed_by[event.node_id])}"
@@ -64,11 +65,11 @@ def _nodes(
         yield text
 
 
-def _fate(event: NodeCreated, required: dict[int, int]) -> str:
-    uses = required.get(event.node_id)
-    if uses is None:
+def _fate(uses: int, again: bool) -> str:
+    """What happened, not what was planned: a region's outputs are held all the same."""
+    if not uses and not again:
         return "not needed"
-    return f"{'recomputed' if event.recompute else 'saved'}, {units.count(uses, 'use')}"
+    return f"{'recomputed' if again else 'saved'}, {units.count(uses, 'use')}"
 
 
 def _needed_by(

@@ -6,6 +6,7 @@ Source: Burn 0.22.1, `burn-autodiff/src/ops/tensor.rs`; the vector case, `Tensor
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any
 
 from ckptcli.autodiff.apply import binary, unary
@@ -27,6 +28,13 @@ def _matmul_gradient(xp: Any, grad: Any, owned: bool, kept: list[Any], step: Any
     if rhs is not None:
         lhs_grad = xp.matmul(grad, xp.matrix_transpose(rhs))
     return lhs_grad, rhs_grad
+
+
+@dataclass(frozen=True, slots=True)
+class Repetition:
+    """Over how many leading dims a product is repeated; policies ask for it."""
+
+    batch_dims: int
 
 
 MATMUL = Op(
@@ -52,7 +60,13 @@ def matmul(lhs: Tensor, rhs: Tensor) -> Tensor:
     if rank >= 3 and rhs.value.ndim == rank and _is_batch_of_vectors(lhs.shape, rhs.shape):
         swap = (rank - 3, rank - 2)
         return unary(SWAP_DIMS, binary(MATMUL, unary(SWAP_DIMS, lhs, swap), rhs), swap)
-    return binary(MATMUL, lhs, rhs)
+    return binary(MATMUL, lhs, rhs, None if rank == 2 else _repetition(lhs.shape, rhs.shape))
+
+
+def _repetition(lhs: tuple[int, ...], rhs: tuple[int, ...]) -> Repetition | None:
+    """The leading dims that both operands have; one of size 1 is broadcast."""
+    both = sum(left == right != 1 for left, right in zip(lhs[:-2], rhs[:-2]))
+    return Repetition(both) if both else None
 
 
 def _is_batch_of_vectors(lhs: tuple[int, ...], rhs: tuple[int, ...]) -> bool:

@@ -32,7 +32,10 @@ def even_sizes(count: int, parts: int) -> list[int]:
 
 @register
 class Remat(Strategy):
-    """Regions of `every` layers, each recomputed from its inputs and what the policy saves."""
+    """Regions of `every` layers, each recomputed from its inputs and what the policy saves.
+
+    Layers that do not divide evenly: the number of regions for which sizes come nearest to `every`.
+    """
 
     keyword: ClassVar[str] = "remat"
     summary: ClassVar[str] = "recompute regions of K layers from their inputs (jax.checkpoint)"
@@ -72,7 +75,8 @@ class Remat(Strategy):
         return cls(every, policy, "last" in given, text)
 
     def layer_regions(self, count: int) -> Sequence[LayerRegion]:
-        return _regions(even_sizes(count, -(-count // self.every)), self.policy, self.last_plain)
+        parts = max(1, (2 * count + self.every) // (2 * self.every))
+        return _regions(even_sizes(count, parts), self.policy, self.last_plain)
 
 
 @register
