@@ -15,6 +15,7 @@ from ckptcli.autodiff.ops.arithmetic import (
     SUB,
     SUB_SCALAR,
 )
+from ckptcli.autodiff.ops.pairwise import REMAINDER, REMAINDER_SCALAR
 from ckptcli.autodiff.tensor import Tensor, method
 from ckptcli.backends.base import Array
 
@@ -65,6 +66,13 @@ def __truediv__(self: Tensor, other: Tensor | float) -> Tensor:
 @method()
 def __rtruediv__(self: Tensor, other: float) -> Tensor:
     return unary(MUL_SCALAR, unary(RECIP, self), float(other))
+
+
+@method()
+def __mod__(self: Tensor, other: Tensor | float) -> Tensor:
+    if isinstance(other, Tensor):
+        return binary(REMAINDER, self, other)
+    return unary(REMAINDER_SCALAR, self, float(other))
 
 
 @method()
