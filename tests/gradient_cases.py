@@ -274,4 +274,92 @@ CASES: dict[str, list[Case]] = {
         *each_dim(lambda x, dim: x.topk_with_indices(1, dim)[0], REDUCED),
     ],
     "var": [Case(lambda x, d=d: x.var(d), ((3, 4),)) for d in (0, 1)],
+    "linear": [
+        *(
+            Case(lambda x, w, b=None: x.linear(w, b), shapes)
+            for shapes in (
+                ((3, 4), (4, 2)),
+                ((3, 4), (4, 2), (2,)),
+                ((4,), (4, 2), (2,)),
+                ((2, 3, 4), (4, 2), (2,)),
+                ((0, 4), (4, 2), (2,)),
+                ((1, 1), (1, 1), (1,)),
+            )
+        ),
+    ],
+    "embedding": [
+        Case(lambda w: w.embedding([[0, 2], [2, 1]]), ((3, 4),)),
+        Case(lambda w: w.embedding([0]), ((1, 1),)),
+        Case(lambda w: w.embedding([]), ((3, 4),)),
+    ],
+    "conv1d": [
+        Case(lambda x, w: x.conv1d(w), ((2, 3, 7), (4, 3, 3))),
+        Case(
+            lambda x, w, b: x.conv1d(w, b, stride=2, padding=1, dilation=2, groups=2),
+            ((2, 4, 8), (6, 2, 3), (6,)),
+        ),
+        Case(lambda x, w, b: x.conv1d(w, b), ((1, 1, 1), (1, 1, 1), (1,))),
+        Case(lambda x, w, b: x.conv1d(w, b), ((0, 2, 5), (3, 2, 2), (3,))),
+    ],
+    "conv2d": [
+        Case(lambda x, w, b: x.conv2d(w, b, padding=1), ((2, 3, 4, 5), (2, 3, 3, 3), (2,))),
+        Case(
+            lambda x, w: x.conv2d(w, None, [2, 1], [0, 1], [1, 2], 2), ((1, 4, 6, 5), (2, 2, 2, 3))
+        ),
+    ],
+    "conv3d": [
+        Case(
+            lambda x, w, b: x.conv3d(w, b, stride=[1, 2, 1], padding=[1, 0, 1]),
+            ((1, 2, 3, 4, 3), (2, 2, 2, 3, 2), (2,)),
+        )
+    ],
+    "conv_transpose1d": [
+        Case(lambda x, w: x.conv_transpose1d(w), ((2, 3, 4), (3, 2, 3))),
+        Case(lambda x, w, b: x.conv_transpose1d(w, b, 2, 1, 1, 2, 2), ((2, 4, 3), (4, 3, 2), (6,))),
+    ],
+    "conv_transpose2d": [
+        Case(
+            lambda x, w, b: x.conv_transpose2d(w, b, [2, 1], [1, 0], [1, 0]),
+            ((1, 3, 3, 2), (3, 2, 3, 2), (2,)),
+        ),
+    ],
+    "conv_transpose3d": [
+        Case(lambda x, w: x.conv_transpose3d(w, stride=2), ((1, 2, 2, 1, 2), (2, 2, 2, 2, 1))),
+    ],
+    "avg_pool1d": [
+        Case(lambda x, c=c: x.avg_pool1d(3, 2, 1, c), ((2, 2, 7),)) for c in (True, False)
+    ],
+    "avg_pool2d": [
+        Case(lambda x: x.avg_pool2d([2, 3], [1, 2], [1, 0]), ((2, 1, 4, 5),)),
+        Case(lambda x: x.avg_pool2d(1), ((1, 1, 1, 1),)),
+        Case(lambda x: x.avg_pool2d(2, 2), ((0, 1, 4, 4),)),
+    ],
+    "adaptive_avg_pool1d": [Case(lambda x: x.adaptive_avg_pool1d(3), ((2, 2, 7),))],
+    "adaptive_avg_pool2d": [Case(lambda x: x.adaptive_avg_pool2d([3, 6]), ((2, 2, 5, 4),))],
+    "adaptive_avg_pool3d": [Case(lambda x: x.adaptive_avg_pool3d(2), ((1, 2, 3, 4, 5),))],
+    "max_pool1d": [
+        Case(lambda x: x.max_pool1d(3, 2, 1), ((2, 2, 7),)),
+        Case(lambda x: x.max_pool1d(2, 1, 0, 2), ((2, 2, 6),)),
+        Case(lambda x: x.max_pool1d(2), ((0, 2, 6),)),
+    ],
+    "max_pool2d": [
+        Case(lambda x: x.max_pool2d([2, 3], [1, 2], [1, 1]), ((2, 3, 4, 5),)),
+        Case(lambda x: x.max_pool2d(1), ((1, 1, 1, 1),)),
+    ],
+    "interpolate": [
+        Case(lambda x, m=m, a=a: x.interpolate([5, 3], m, a), ((2, 1, 3, 4),))
+        for m, a in (("nearest", True), ("bilinear", True), ("bilinear", False))
+    ],
+    "rfft": [
+        *(
+            Case(lambda x, d=d: cat(x.rfft(d), 0), (shape,))
+            for shape in ((3, 8), (3, 5), (1, 1))
+            for d in (0, 1)
+        ),
+        Case(lambda x: x.rfft(0)[1], ((6,),)),
+    ],
+    "irfft": [
+        Case(lambda re, im: re.irfft(im, 1), ((3, 5), (3, 5))),
+        Case(lambda re, im: re.irfft(im, 0, 5), ((3, 2), (3, 2))),
+    ],
 }

@@ -89,8 +89,13 @@ def matmul(lhs: AnyArray, rhs: AnyArray) -> AnyArray:
         return product
     if lhs.ndim < 2 or rhs.ndim < 2:
         raise ValueError("a matrix product needs operands of rank 2 or more")
-    batched: AnyArray = np.matmul(lhs, rhs)
+    batched: AnyArray = np.matmul(_packed(lhs), _packed(rhs))
     return batched
+
+
+def _packed(matrices: AnyArray) -> AnyArray:
+    """Without repeated rows or columns that share memory, for which NumPy does not call the BLAS."""
+    return np.ascontiguousarray(matrices) if 0 in matrices.strides[-2:] else matrices
 
 
 def matrix_transpose(x: AnyArray) -> AnyArray:
