@@ -5,76 +5,17 @@ An op of the table without a case fails `test_every_op_has_a_case`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
-from ckptcli import Tensor, cat
+from ckptcli import cat
 from ckptcli.autodiff.functions import silu
 from ckptcli.autodiff.ops import OPERATIONS
 from ckptcli.autodiff.ops.extremes import max_dim
 from ckptcli.autodiff.ops.moving import cast_always
 from ckptcli.autodiff.ops.reduce import mean_dim, sum_dim
+from tests.case_kit import REDUCED, SHAPES, Case, alone, each_dim, every_third, pairs
+from tests.module_cases import MODULE_CASES
 
-Array = NDArray[Any]
-Shape = tuple[int, ...]
-Function = Callable[..., Tensor]
-
-
-@dataclass(frozen=True)
-class Case:
-    """`function` of operands of these shapes. Positive operands are drawn from [0.3, 1.7)."""
-
-    function: Function
-    shapes: tuple[Shape, ...]
-    positive: bool = False
-
-    def operands(self, dtype: str = "float64") -> list[Array]:
-        rng = np.random.Generator(np.random.PCG64(7))
-        arrays = []
-        for shape in self.shapes:
-            sign = 1.0 if self.positive else rng.choice([-1.0, 1.0], shape)
-            arrays.append((sign * rng.uniform(0.3, 1.7, shape)).astype(dtype))
-        return arrays
-
-
-PAIRS: tuple[tuple[Shape, Shape], ...] = (
-    ((3, 4), (3, 4)),
-    ((3, 4), (1, 4)),
-    ((3, 1), (1, 4)),
-    ((1, 1), (3, 4)),
-    ((1,), (2, 3)),
-    ((2, 1, 3), (4, 1)),
-    ((0, 3), (1, 3)),
-    ((0, 3), (2, 0, 1)),
-)
-SHAPES: tuple[Shape, ...] = ((3, 4), (1,), (2, 1, 5), (0, 3))
-
-
-def pairs(function: Function, positive: bool = False) -> list[Case]:
-    return [Case(function, shapes, positive) for shapes in PAIRS]
-
-
-def alone(function: Function, positive: bool = False) -> list[Case]:
-    return [Case(function, (shape,), positive) for shape in SHAPES]
-
-
-def each_dim(function: Callable[[Tensor, int], Tensor], shapes: Sequence[Shape]) -> list[Case]:
-    return [
-        Case(lambda x, dim=dim: function(x, dim), (shape,))
-        for shape in shapes
-        for dim in range(-1, len(shape) - 1)
-    ]
-
-
-def every_third(x: Tensor) -> Array:
-    return np.equal(np.arange(np.prod(x.shape)).reshape(x.shape) % 3, 0)
-
-
-REDUCED: tuple[Shape, ...] = ((3, 4), (1,), (2, 1, 5))
 WITHOUT_DERIVATIVE = {"detach"}
 CASES: dict[str, list[Case]] = {
     "add": pairs(lambda a, b: a + b),
@@ -274,92 +215,5 @@ CASES: dict[str, list[Case]] = {
         *each_dim(lambda x, dim: x.topk_with_indices(1, dim)[0], REDUCED),
     ],
     "var": [Case(lambda x, d=d: x.var(d), ((3, 4),)) for d in (0, 1)],
-    "linear": [
-        *(
-            Case(lambda x, w, b=None: x.linear(w, b), shapes)
-            for shapes in (
-                ((3, 4), (4, 2)),
-                ((3, 4), (4, 2), (2,)),
-                ((4,), (4, 2), (2,)),
-                ((2, 3, 4), (4, 2), (2,)),
-                ((0, 4), (4, 2), (2,)),
-                ((1, 1), (1, 1), (1,)),
-            )
-        ),
-    ],
-    "embedding": [
-        Case(lambda w: w.embedding([[0, 2], [2, 1]]), ((3, 4),)),
-        Case(lambda w: w.embedding([0]), ((1, 1),)),
-        Case(lambda w: w.embedding([]), ((3, 4),)),
-    ],
-    "conv1d": [
-        Case(lambda x, w: x.conv1d(w), ((2, 3, 7), (4, 3, 3))),
-        Case(
-            lambda x, w, b: x.conv1d(w, b, stride=2, padding=1, dilation=2, groups=2),
-            ((2, 4, 8), (6, 2, 3), (6,)),
-        ),
-        Case(lambda x, w, b: x.conv1d(w, b), ((1, 1, 1), (1, 1, 1), (1,))),
-        Case(lambda x, w, b: x.conv1d(w, b), ((0, 2, 5), (3, 2, 2), (3,))),
-    ],
-    "conv2d": [
-        Case(lambda x, w, b: x.conv2d(w, b, padding=1), ((2, 3, 4, 5), (2, 3, 3, 3), (2,))),
-        Case(
-            lambda x, w: x.conv2d(w, None, [2, 1], [0, 1], [1, 2], 2), ((1, 4, 6, 5), (2, 2, 2, 3))
-        ),
-    ],
-    "conv3d": [
-        Case(
-            lambda x, w, b: x.conv3d(w, b, stride=[1, 2, 1], padding=[1, 0, 1]),
-            ((1, 2, 3, 4, 3), (2, 2, 2, 3, 2), (2,)),
-        )
-    ],
-    "conv_transpose1d": [
-        Case(lambda x, w: x.conv_transpose1d(w), ((2, 3, 4), (3, 2, 3))),
-        Case(lambda x, w, b: x.conv_transpose1d(w, b, 2, 1, 1, 2, 2), ((2, 4, 3), (4, 3, 2), (6,))),
-    ],
-    "conv_transpose2d": [
-        Case(
-            lambda x, w, b: x.conv_transpose2d(w, b, [2, 1], [1, 0], [1, 0]),
-            ((1, 3, 3, 2), (3, 2, 3, 2), (2,)),
-        ),
-    ],
-    "conv_transpose3d": [
-        Case(lambda x, w: x.conv_transpose3d(w, stride=2), ((1, 2, 2, 1, 2), (2, 2, 2, 2, 1))),
-    ],
-    "avg_pool1d": [
-        Case(lambda x, c=c: x.avg_pool1d(3, 2, 1, c), ((2, 2, 7),)) for c in (True, False)
-    ],
-    "avg_pool2d": [
-        Case(lambda x: x.avg_pool2d([2, 3], [1, 2], [1, 0]), ((2, 1, 4, 5),)),
-        Case(lambda x: x.avg_pool2d(1), ((1, 1, 1, 1),)),
-        Case(lambda x: x.avg_pool2d(2, 2), ((0, 1, 4, 4),)),
-    ],
-    "adaptive_avg_pool1d": [Case(lambda x: x.adaptive_avg_pool1d(3), ((2, 2, 7),))],
-    "adaptive_avg_pool2d": [Case(lambda x: x.adaptive_avg_pool2d([3, 6]), ((2, 2, 5, 4),))],
-    "adaptive_avg_pool3d": [Case(lambda x: x.adaptive_avg_pool3d(2), ((1, 2, 3, 4, 5),))],
-    "max_pool1d": [
-        Case(lambda x: x.max_pool1d(3, 2, 1), ((2, 2, 7),)),
-        Case(lambda x: x.max_pool1d(2, 1, 0, 2), ((2, 2, 6),)),
-        Case(lambda x: x.max_pool1d(2), ((0, 2, 6),)),
-    ],
-    "max_pool2d": [
-        Case(lambda x: x.max_pool2d([2, 3], [1, 2], [1, 1]), ((2, 3, 4, 5),)),
-        Case(lambda x: x.max_pool2d(1), ((1, 1, 1, 1),)),
-    ],
-    "interpolate": [
-        Case(lambda x, m=m, a=a: x.interpolate([5, 3], m, a), ((2, 1, 3, 4),))
-        for m, a in (("nearest", True), ("bilinear", True), ("bilinear", False))
-    ],
-    "rfft": [
-        *(
-            Case(lambda x, d=d: cat(x.rfft(d), 0), (shape,))
-            for shape in ((3, 8), (3, 5), (1, 1))
-            for d in (0, 1)
-        ),
-        Case(lambda x: x.rfft(0)[1], ((6,),)),
-    ],
-    "irfft": [
-        Case(lambda re, im: re.irfft(im, 1), ((3, 5), (3, 5))),
-        Case(lambda re, im: re.irfft(im, 0, 5), ((3, 2), (3, 2))),
-    ],
+    **MODULE_CASES,
 }

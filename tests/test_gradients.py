@@ -20,7 +20,8 @@ from ckptcli.autodiff.ops import DECLARATIONS, OPERATIONS
 from ckptcli.autodiff.ops.extremes import max_dim
 from ckptcli.autodiff.ops.reduce import sum_dim
 from ckptcli.events import NodeCreated
-from tests.gradient_cases import CASES, WITHOUT_DERIVATIVE, Case
+from tests.case_kit import Case
+from tests.gradient_cases import CASES, WITHOUT_DERIVATIVE
 from tests.helpers import (
     STRATEGIES,
     backward,

@@ -34,7 +34,7 @@ from numpy import (
     less_equal as less_equal,
     log as log,
     log1p as log1p,
-    logical_and as logical_and,
+    logical_or as logical_or,
     maximum as maximum,
     minimum as minimum,
     multiply as multiply,
@@ -94,7 +94,7 @@ def matmul(lhs: AnyArray, rhs: AnyArray) -> AnyArray:
 
 
 def _packed(matrices: AnyArray) -> AnyArray:
-    """Without repeated rows or columns that share memory, for which NumPy does not call the BLAS."""
+    """A copy of rows or columns that share memory, for which NumPy does not call the BLAS."""
     return np.ascontiguousarray(matrices) if 0 in matrices.strides[-2:] else matrices
 
 

@@ -87,3 +87,17 @@ def __lt__(self: Tensor, other: float) -> Array:
     """A mask of the backend: no node, no id."""
     mask: Array = self.device.namespace.less(self.value, other)
     return mask
+
+
+@method()
+def __ge__(self: Tensor, other: float) -> Array:
+    """A mask of the backend: no node, no id."""
+    mask: Array = self.device.namespace.greater_equal(self.value, other)
+    return mask
+
+
+@method()
+def __le__(self: Tensor, other: float) -> Array:
+    """A mask of the backend: no node, no id."""
+    mask: Array = self.device.namespace.less_equal(self.value, other)
+    return mask
