@@ -108,6 +108,19 @@ class Signature:
     tensors: tuple[str, ...]
     arguments: tuple[str, ...]
     takes_list: bool
+    optional: frozenset[str]
+    """Those of either kind that may be left out, tensors from the end."""
+
+    def takes(self, inputs: int) -> bool:
+        """Whether this number of inputs fits."""
+        needed = sum(name not in self.optional for name in self.tensors)
+        return self.takes_list or needed <= inputs <= len(self.tensors)
+
+    @property
+    def inputs_text(self) -> str:
+        """How many inputs the function takes, `2` or `2 to 3`."""
+        needed = sum(name not in self.optional for name in self.tensors)
+        return f"{needed}" if needed == len(self.tensors) else f"{needed} to {len(self.tensors)}"
 
 
 @cache
@@ -117,4 +130,5 @@ def signature_of(name: str) -> Signature:
     tensors = tuple(p.name for p in parameters if "Tensor" in str(p.annotation))
     takes_list = any("Sequence[Tensor]" in str(p.annotation) for p in parameters)
     arguments = tuple(p.name for p in parameters if p.name not in tensors)
-    return Signature(tensors, arguments, takes_list)
+    optional = frozenset(p.name for p in parameters if p.default is not p.empty)
+    return Signature(tensors, arguments, takes_list, optional)

@@ -140,12 +140,12 @@ def _call(place: str, op_index: int, entry: Any) -> OpCall:
 
 def _check_arguments(place: str, name: str, inputs: list[int], entry: dict[str, Any]) -> None:
     signature = signature_of(name)
-    if not signature.takes_list and len(inputs) != len(signature.tensors):
+    if not signature.takes(len(inputs)):
         raise GraphFileError(
-            f"{place}: `{name}` takes {len(signature.tensors)} inputs, got {len(inputs)}"
+            f"{place}: `{name}` takes {signature.inputs_text} inputs, got {len(inputs)}"
         )
     for key in signature.arguments:
-        if key not in entry:
+        if key not in entry and key not in signature.optional:
             raise GraphFileError(f"{place}: `{name}` needs `{key}`")
     for key in entry:
         if key not in ("op", "in", *signature.arguments):
