@@ -235,8 +235,8 @@ class StrictBackend:
         self._numpy = NumpyBackend()
         self.namespace = StrictNamespace()
 
-    def asarray(self, data: Any, dtype: str | None) -> Strict:
-        return standard.asarray(self._numpy.asarray(_raw(data), dtype))
+    def asarray(self, data: Any, dtype: str | None, copy: bool) -> Strict:
+        return standard.asarray(self._numpy.asarray(_raw(data), dtype, copy))
 
     def checked_dtype(self, dtype: str) -> str:
         return self._numpy.checked_dtype(dtype)

@@ -190,7 +190,9 @@ class Device:
     def _random(self, distribution: Distribution, shape: Sequence[int], dtype: str) -> Tensor:
         """A leaf whose node has the key of the draw as its params."""
         key = self.keys.next(distribution)
-        tensor = new_leaf(self.backend.asarray(draw(key, tuple(shape)), dtype, False), self, tracked=0)
+        tensor = new_leaf(
+            self.backend.asarray(draw(key, tuple(shape)), dtype, False), self, tracked=0
+        )
         tensor.node.params = key
         return tensor
 
