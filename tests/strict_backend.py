@@ -71,7 +71,15 @@ class StrictNamespace:
         for names, operands in ((UNARY, 1), (BINARY, 2)):
             for name in names:
                 setattr(self, name, _without_out(name, operands))
-        for name in ("cumulative_max", "cumulative_min", "put_along_dim", "scatter", "erf", "gelu"):
+        for name in (
+            "cumulative_max",
+            "cumulative_min",
+            "put_along_dim",
+            "scatter",
+            "erf",
+            "gelu",
+            "random",
+        ):
             setattr(self, name, _kernel(name))
 
     where = staticmethod(standard.where)

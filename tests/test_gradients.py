@@ -19,6 +19,7 @@ from ckptcli import Tensor, cat, device
 from ckptcli.autodiff.ops import DECLARATIONS, OPERATIONS
 from ckptcli.autodiff.ops.extremes import max_dim
 from ckptcli.autodiff.ops.reduce import sum_dim
+from ckptcli.autodiff.regions import checkpoint
 from ckptcli.events import NodeCreated
 from tests.case_kit import Case
 from tests.gradient_cases import CASES, WITHOUT_DERIVATIVE
@@ -107,6 +108,25 @@ def test_an_overwritten_gradient_gives_the_same_bits_in_the_same_dtype(
             gradients = backward((out * 1.0 if overwritten else out).sum())
             results.append([gradient(gradients, x) for x in leaves])
         assert same_bits(*results)
+
+
+@pytest.mark.parametrize(("name", "index"), ALL, ids=IDS)
+def test_a_region_around_an_op_changes_no_bit(name: str, index: int) -> None:
+    """Memory-bound or not, the op's output is computed again for the square that follows it."""
+    case = CASES[name][index]
+    results = []
+    for wrap in (None, checkpoint):
+        dev = unwatched("none")
+        leaves = [leaf(dev, array) for array in case.operands()]
+
+        def squared(*operands: Tensor) -> Tensor:
+            out = case.function(*operands)
+            return out * out
+
+        out = squared(*leaves) if wrap is None else wrap(squared)(*leaves)
+        gradients = backward(out.sum())
+        results.append([out.numpy(), *(gradient(gradients, x) for x in leaves)])
+    assert same_bits(*results)
 
 
 A = np.array([[0.5, -1.25], [2.0, 0.75]])

@@ -9,9 +9,20 @@ import numpy as np
 import pytest
 
 from ckptcli import Device, Tensor, device
+from ckptcli.autodiff.regions import checkpoint
 from ckptcli.backends.random_keys import Distribution, KeyStream, RandomKey, draw
 from ckptcli.errors import EngineError
-from tests.helpers import STRATEGIES, backward, gradient, leaf, same_bits, unwatched
+from ckptcli.events import Recomputed
+from tests.helpers import (
+    STRATEGIES,
+    backward,
+    gradient,
+    leaf,
+    of_type,
+    same_bits,
+    unwatched,
+    watched,
+)
 from tests.strict_backend import strict_device
 
 DRAWS: dict[str, Callable[[Device], Tensor]] = {
@@ -26,9 +37,10 @@ def test_a_leaf_is_its_key(name: str) -> None:
     dev = device().autodiff()
     dev.seed(7)
     first, second = DRAWS[name](dev), DRAWS[name](dev)
-    key = first.node.params
+    key, shape, dtype = first.node.params
     assert isinstance(key, RandomKey)
-    assert (key.seed, key.index, second.node.params.index) == (7, 0, 1)
+    assert (shape, dtype) == ((500, 8), "float64")
+    assert (key.seed, key.index, second.node.params[0].index) == (7, 0, 1)
     assert same_bits([draw(key, first.shape)], [first.numpy()])
     assert not np.array_equal(first.numpy(), second.numpy())
     assert not first.is_tracked
@@ -66,10 +78,10 @@ def test_devices_made_from_one_share_its_stream() -> None:
     base.seed(5)
     plain = base.autodiff()
     plain.uniform([2])
-    assert plain.gradient_checkpointing().uniform([2]).node.params.index == 1
-    assert plain.inner().uniform([2]).node.params.index == 2
-    watched = plain.watched_by(None)
-    assert watched.uniform([2]).node.params == RandomKey(5, 0, Distribution("uniform", 0.0, 1.0))
+    assert plain.gradient_checkpointing().uniform([2]).node.params[0].index == 1
+    assert plain.inner().uniform([2]).node.params[0].index == 2
+    fresh = plain.watched_by(None)
+    assert fresh.uniform([2]).node.params[0] == RandomKey(5, 0, Distribution("uniform", 0.0, 1.0))
     assert base.keys.drawn == 3
 
 
@@ -100,3 +112,26 @@ def test_dropout_does_nothing_without_autodiff_or_probability() -> None:
     assert y.dropout(0.0) is y
     with pytest.raises(EngineError, match="from 0 to below 1"):
         y.dropout(1.0)
+
+
+def test_a_region_keeps_the_key_and_draws_again() -> None:
+    """The mask is computed again with the region; its bits and the stream are those of `none`."""
+    outcomes, streams = [], []
+    for in_region in (False, True):
+        dev, recorder = watched("none")
+        dev.seed(11)
+        x = leaf(dev, np.linspace(-1.0, 1.0, 40).reshape(5, 8))
+        block = checkpoint(two_dropouts) if in_region else two_dropouts
+        out = block(x * 1.5)
+        later = dev.uniform([3], dtype="float64")
+        gradients = backward((out * out).sum())
+        outcomes.append([out.numpy(), later.numpy(), gradient(gradients, x)])
+        streams.append(dev.keys.drawn)
+        drawn_again = of_type(recorder.events, Recomputed)
+        assert [event.op for event in drawn_again].count("random") == (2 if in_region else 0)
+    assert same_bits(*outcomes)
+    assert streams == [3, 3]
+
+
+def two_dropouts(x: Tensor) -> Tensor:
+    return (x.dropout(0.4).exp() * x).dropout(0.2)

@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
+from ckptcli.autodiff.draws import random_tensor
 from ckptcli.autodiff.tensor import Tensor, new_leaf
 from ckptcli.backends import open_backend
 from ckptcli.backends.base import Backend
-from ckptcli.backends.random_keys import Distribution, KeyStream, draw
+from ckptcli.backends.random_keys import Distribution, KeyStream
 from ckptcli.checkpoint.policies import Policy
 from ckptcli.checkpoint.region_plan import needed_from_outside
 from ckptcli.checkpoint.regions import Region
@@ -175,26 +176,17 @@ class Device:
         self, shape: Sequence[int], low: float = 0.0, high: float = 1.0, dtype: str = "float32"
     ) -> Tensor:
         """An untracked leaf of numbers from [low, high)."""
-        return self._random(Distribution("uniform", low, high), shape, dtype)
+        return random_tensor(self, Distribution("uniform", low, high), tuple(shape), dtype)
 
     def normal(
         self, shape: Sequence[int], mean: float = 0.0, std: float = 1.0, dtype: str = "float32"
     ) -> Tensor:
         """An untracked leaf of normal numbers."""
-        return self._random(Distribution("normal", mean, std), shape, dtype)
+        return random_tensor(self, Distribution("normal", mean, std), tuple(shape), dtype)
 
     def bernoulli(self, shape: Sequence[int], probability: float, dtype: str = "float32") -> Tensor:
         """An untracked leaf of ones, each with this probability, and zeros."""
-        return self._random(Distribution("bernoulli", probability), shape, dtype)
-
-    def _random(self, distribution: Distribution, shape: Sequence[int], dtype: str) -> Tensor:
-        """A leaf whose node has the key of the draw as its params."""
-        key = self.keys.next(distribution)
-        tensor = new_leaf(
-            self.backend.asarray(draw(key, tuple(shape)), dtype, False), self, tracked=0
-        )
-        tensor.node.params = key
-        return tensor
+        return random_tensor(self, Distribution("bernoulli", probability), tuple(shape), dtype)
 
     def __repr__(self) -> str:
         if not self.is_autodiff:

@@ -67,6 +67,7 @@ from ckptcli.backends.numpy_special import (
     sigmoid as sigmoid,
     sigmoid_gradient as sigmoid_gradient,
 )
+from ckptcli.backends.random_keys import RandomKey, draw as _draw
 
 AnyArray = NDArray[Any]
 
@@ -299,6 +300,11 @@ def zeros_indices(shape: tuple[int, ...]) -> AnyArray:
 def indices_within(indices: AnyArray, size: int) -> bool:
     """Whether all indices are 0 or more, and below `size`."""
     return not indices.size or bool(indices.min() >= 0 and indices.max() < size)
+
+
+def random(key: RandomKey, shape: tuple[int, ...], dtype: str) -> AnyArray:
+    """The values of a random key."""
+    return _draw(key, shape).astype(dtype, copy=False)
 
 
 def ones_seed(like: AnyArray) -> AnyArray:
