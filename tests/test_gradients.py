@@ -111,6 +111,30 @@ def test_an_overwritten_gradient_gives_the_same_bits_in_the_same_dtype(
 
 
 @pytest.mark.parametrize(("name", "index"), ALL, ids=IDS)
+def test_a_gradient_handed_on_is_not_written_to(name: str, index: int) -> None:
+    """The op's gradient is another's too, and what it hands on is added to: neither may change.
+
+    The loss has the op's branch last, so that its steps run before the others of the same depth.
+    """
+    case = CASES[name][index]
+    dev = unwatched("none")
+    leaves = [leaf(dev, array) for array in case.operands()]
+    alone = backward(case.function(*leaves).sum())
+    dev = unwatched("none")
+    users = [leaf(dev, array) for array in case.operands()]
+    out = case.function(*users)
+    other = leaf(dev, np.zeros(out.shape))
+    loss = other.sum() * 0.0
+    for user in users:
+        loss = loss + (user * 0.5).sum()
+    gradients = backward(loss + ((out + other) * 1.0).sum())
+    np.testing.assert_array_equal(gradient(gradients, other), np.ones(out.shape))
+    for before, user in zip(leaves, users):
+        expected = gradient(alone, before) + 0.5
+        np.testing.assert_allclose(gradient(gradients, user), expected, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize(("name", "index"), ALL, ids=IDS)
 def test_a_region_around_an_op_changes_no_bit(name: str, index: int) -> None:
     """Memory-bound or not, the op's output is computed again for the square that follows it."""
     case = CASES[name][index]

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ckptcli.autodiff.apply import unary
-from ckptcli.autodiff.op import Op, no_flop
+from ckptcli.autodiff.op import Flow, Op, no_flop
 from ckptcli.autodiff.ops.shape import positive_dim
 from ckptcli.autodiff.ops.table import operation
 from ckptcli.autodiff.tensor import Tensor
@@ -49,6 +49,7 @@ FLIP = Op(
     1,
     forward=lambda xp, x, axes: xp.flip(x, axes),
     backward=lambda xp, grad, owned, kept, step: xp.flip(grad, step.params),
+    flow=Flow.PASSED,
     flops=no_flop,
 )
 REPEAT_DIM = Op(
