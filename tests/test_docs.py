@@ -8,11 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from ckptcli.autodiff.ops import OPERATIONS
 from ckptcli.cli.main import COMMANDS, run_command
 from ckptcli.report.drawing.style import WHYS
-from ckptcli.workloads.graph_case import signature_of
-from tests.test_graph_files import CALLS, call, on_shapes
 
 ROOT = Path(__file__).parent.parent
 
@@ -74,53 +71,3 @@ def test_the_explained_log_is_what_the_page_shows(capsys: pytest.CaptureFixture[
 def test_the_page_has_every_reason_at_the_peak() -> None:
     text = (ROOT / "docs/reading-the-output.md").read_text().partition("## What is live")[2]
     assert set(re.findall(r"^\| `([^`]+)` \|", text, flags=re.M)) == set(WHYS)
-
-
-KINDS = {
-    "float": "number",
-    "int": "integer",
-    "mask": "truth values",
-    "Sequence[int]": "integers",
-    "Sequence[Sequence[int]]": "lists of 2 or 3 integers",
-}
-
-
-def op_rows() -> dict[str, list[str]]:
-    """Op -> the other cells of its row in the page of ops."""
-    rows = re.findall(r"^\| `(\w+)` \| (.*) \|$", (ROOT / "docs/ops.md").read_text(), flags=re.M)
-    return {name: [cell.strip() for cell in cells.split("|")] for name, cells in rows}
-
-
-def test_the_page_of_ops_has_every_op_with_its_arguments() -> None:
-    for name in OPERATIONS:
-        signature = signature_of(name)
-        arguments = ", ".join(f"`{key}` {KINDS[kind]}" for key, kind in signature.arguments.items())
-        operands = ", ".join(signature.tensors) + (", any number" if signature.takes_list else "")
-        assert op_rows()[name][:2] == [operands, arguments], name
-    assert list(op_rows()) == sorted(OPERATIONS)
-
-
-SPECIAL: list[tuple[str, list[list[int]], dict[str, object], int]] = [
-    ("swap_dims", [[2, 3]], {"dim1": 1, "dim2": -1}, 0),
-    ("permute", [[2, 3]], {"axes": [0, 1]}, 0),
-    ("powf_scalar", [[2, 3]], {"c": 1}, 0),
-    ("powf_scalar", [[2, 3]], {"c": -2}, 2),
-    ("matmul", [[5, 1, 2], [1, 2, 3]], {}, 3),
-]
-
-
-@pytest.mark.parametrize(
-    ("name", "shapes", "arguments", "count"),
-    [*((name, *CALLS[name], None) for name in CALLS), *SPECIAL],
-)
-def test_the_page_of_ops_says_how_many_nodes_an_op_makes(
-    name: str,
-    shapes: list[list[int]],
-    arguments: dict[str, object],
-    count: int | None,
-    tmp_path: Path,
-) -> None:
-    tensors = call(name, shapes, arguments, tmp_path / "g.json").load(on_shapes()).tensors()
-    made = tensors[-1].node.id - tensors[-2].node.id
-    assert str(made) in re.findall(r"\d+", op_rows()[name][2])
-    assert count is None or made == count

@@ -8,13 +8,8 @@ from typing import Any
 
 import pytest
 
-from ckptcli.autodiff.device import Device, device
-from ckptcli.autodiff.ops import OPERATIONS
-from ckptcli.backends.shapes import ShapeBackend
 from ckptcli.cli.main import run_command
-from ckptcli.workloads.graph_case import GraphCase, signature_of
 from ckptcli.workloads.graph_parse import read_graph_file
-from tests.helpers import DATA
 
 LEAF = {"op": "leaf", "req": True, "data": [1, 2, 3, 4]}
 GOOD = json.dumps({"ops": [LEAF, {"op": "sin", "in": [0]}]})
@@ -223,80 +218,6 @@ def test_numbers_that_are_not_finite_are_numbers(tmp_path: Path) -> None:
     assert str(case.calls[0].data) == "[nan inf]"
 
 
-TWO, THREE, CUBE = [2, 2], [2, 3], [4, 1, 2]
-
-CALLS: dict[str, tuple[list[list[int]], dict[str, Any]]] = {
-    **{
-        name: ([THREE], {})
-        for name in (
-            *("abs", "cos", "detach", "exp", "gelu", "log", "log1p", "mean", "neg", "recip"),
-            *("relu", "sigmoid", "silu", "sin", "sqrt", "sum", "tanh", "transpose"),
-        )
-    },
-    **{name: ([THREE, [4, 1, 3]], {}) for name in ("add", "sub", "mul", "div")},
-    **{f"{name}_scalar": ([THREE], {"c": 3}) for name in ("add", "sub", "mul", "div", "powf")},
-    **{name: ([CUBE], {"dim": -1}) for name in ("max_dim", "mean_dim", "sum_dim")},
-    "cat": ([THREE, TWO], {"dim": 1}),
-    "expand": ([[2, 1]], {"shape": [5, -1, 3]}),
-    "mask_fill": ([THREE], {"mask": [True, False, True], "c": 1}),
-    "mask_where": ([THREE, [3]], {"mask": [[True], [False]]}),
-    "matmul": ([[4, 2, 3], [3, 5]], {}),
-    "permute": ([CUBE], {"axes": [2, 0, 1]}),
-    "reshape": ([CUBE], {"shape": [2, -1]}),
-    "slice": ([CUBE], {"ranges": [[0, 4, 3], [0, 1]]}),
-    "swap_dims": ([CUBE], {"dim1": 0, "dim2": -1}),
-}
-"""Op -> shapes of its operands, and its arguments: one call that works."""
-
-
-def call(name: str, shapes: list[list[int]], arguments: dict[str, Any], path: Path) -> GraphCase:
-    leaves = [
-        {"op": "leaf", "req": True, "data": [1.5] * _size(shape), "shape": shape}
-        for shape in shapes
-    ]
-    ops = [*leaves, {"op": name, "in": list(range(len(leaves))), **arguments}]
-    path.write_text(json.dumps({"ops": ops}))
-    (case,) = read_graph_file(str(path))
-    return case
-
-
-def _size(shape: list[int]) -> int:
-    product = 1
-    for size in shape:
-        product *= size
-    return product
-
-
-def tensors_on(case: GraphCase, dev: Device) -> list[Any]:
-    return case.load(dev).tensors()
-
-
-def on_shapes() -> Device:
-    return device().autodiff().watched_by(None, ShapeBackend())
-
-
-def shapes_agree(case: GraphCase) -> bool:
-    real = tensors_on(case, device().autodiff().watched_by(None))
-    checked = tensors_on(case, on_shapes())
-    return [t.shape for t in real] == [t.shape for t in checked] and all(
-        tensor.value.strides == (0,) * len(tensor.shape) for tensor in checked
-    )
-
-
-def test_every_op_has_a_call_here() -> None:
-    assert set(CALLS) == set(OPERATIONS)
-    assert all(set(CALLS[name][1]) == set(signature_of(name).arguments) for name in CALLS)
-
-
-@pytest.mark.parametrize("name", CALLS)
-def test_a_check_on_shapes_gives_the_shapes_of_the_run(name: str, tmp_path: Path) -> None:
-    assert shapes_agree(call(name, *CALLS[name], tmp_path / "g.json"))
-
-
-def test_a_check_on_shapes_gives_the_shapes_of_every_recorded_case() -> None:
-    assert all(map(shapes_agree, read_graph_file(str(DATA / "burn_conformance.jsonl"))))
-
-
 def test_a_huge_program_is_refused_without_computing_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -307,5 +228,5 @@ def test_a_huge_program_is_refused_without_computing_it(
         assert run_command(command.split()) == 1
         captured = capsys.readouterr()
         assert captured.out == ""
-        assert "graph = huge.jsonl:2, ops = 3 needs at least 29.1 TiB" in captured.err
-        assert "hint: use smaller shapes in the file, or --force" in captured.err
+        assert "huge.jsonl:2: op 2 does not fit in memory" in captured.err
+        assert "hint: use smaller shapes in the file" in captured.err

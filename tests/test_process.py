@@ -15,6 +15,7 @@ from tests.test_endings import ENDLESS, start, wait_for
 
 ROOT = Path(__file__).parent.parent
 CKPT = [sys.executable, "-m", "ckptcli"]
+COMPLETION = {"_CKPT_COMPLETE": "bash_complete", "COMP_WORDS": "ckpt run -s bal", "COMP_CWORD": "3"}
 
 
 def run(
@@ -53,19 +54,14 @@ def test_the_installed_command_is_the_module() -> None:
 
 
 def test_completion_of_a_strategy_name() -> None:
-    done = run(_CKPT_COMPLETE="bash_complete", COMP_WORDS="ckpt run -s bal", COMP_CWORD="3")
+    done = run(**COMPLETION)
     script = Path(sys.executable).with_name("ckpt")
     if script.exists():
         done = subprocess.run(
             [script],
             capture_output=True,
             text=True,
-            env={
-                **os.environ,
-                "_CKPT_COMPLETE": "bash_complete",
-                "COMP_WORDS": "ckpt run -s bal",
-                "COMP_CWORD": "3",
-            },
+            env={**os.environ, **COMPLETION},
         )
     assert done.stdout.strip().endswith("balanced")
 
@@ -73,6 +69,7 @@ def test_completion_of_a_strategy_name() -> None:
 @pytest.mark.parametrize(
     "arguments",
     [
+        (),
         ("--help",),
         ("--version",),
         ("run", "--help"),
@@ -83,7 +80,11 @@ def test_completion_of_a_strategy_name() -> None:
 )
 def test_a_closed_pipe_ends_quietly(arguments: tuple[str, ...]) -> None:
     process = subprocess.Popen(
-        [*CKPT, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [*CKPT, *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, **({} if arguments else COMPLETION)},
     )
     assert process.stdout is not None
     assert process.stderr is not None

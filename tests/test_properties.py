@@ -113,6 +113,92 @@ RULES: dict[str, Rule] = {
         lambda x: x.mean(1, keepdims=True),
         lambda g, y, x: (np.broadcast_to(g, x.shape) / x.shape[1],),
     ),
+    "hypot": Rule(
+        lambda a, b: a.hypot(b + 2.5),
+        lambda a, b: np.hypot(a, b + 2.5),
+        lambda g, y, a, b: (g * a / y, g * (b + 2.5) / y),
+        2,
+    ),
+    "atan2": Rule(
+        lambda a, b: a.atan2(b * b + 1.0),
+        lambda a, b: np.arctan2(a, b * b + 1.0),
+        lambda g, y, a, b: (
+            g * (b * b + 1) / ((b * b + 1) ** 2 + a * a),
+            -g * a * 2 * b / ((b * b + 1) ** 2 + a * a),
+        ),
+        2,
+    ),
+    "linear": Rule(
+        lambda a, b: a.linear(b), lambda a, b: a @ b, lambda g, y, a, b: (g @ b.T, a.T @ g), 2
+    ),
+    "select_add": Rule(
+        lambda a, b: a.select_add(1, [0], b[:, 0:1]) if b.shape[0] == a.shape[0] else a + b,
+        lambda a, b: (
+            np.concatenate([a[:, :1] + b[:, :1], a[:, 1:]], 1)
+            if b.shape[0] == a.shape[0]
+            else a + b
+        ),
+        lambda g, y, a, b: (
+            g,
+            np.concatenate([g[:, :1], 0 * b[:, 1:]], 1) if b.shape[0] == a.shape[0] else g,
+        ),
+        2,
+    ),
+    "select": Rule(
+        lambda x: x.select(0, [0, 0]),
+        lambda x: x[[0, 0]],
+        lambda g, y, x: (first_row(g.sum(0, keepdims=True), x),),
+    ),
+    "gather": Rule(
+        lambda x: x.gather(1, np.zeros(x.shape, int)),
+        lambda x: np.repeat(x[:, :1], x.shape[1], 1),
+        lambda g, y, x: (np.concatenate([g.sum(1, keepdims=True), 0 * x[:, 1:]], 1),),
+    ),
+    "flip": Rule(lambda x: x.flip([1]), lambda x: x[:, ::-1], lambda g, y, x: (g[:, ::-1],)),
+    "repeat": Rule(
+        lambda x: x.repeat_dim(0, 2),
+        lambda x: np.tile(x, (2, 1)),
+        lambda g, y, x: (g[: len(x)] + g[len(x) :],),
+    ),
+    "cumsum": Rule(
+        lambda x: x.cumsum(1),
+        lambda x: np.cumsum(x, 1),
+        lambda g, y, x: (np.cumsum(g[:, ::-1], 1)[:, ::-1],),
+    ),
+    "prod_dim": Rule(
+        lambda x: (x * x + 0.5).prod_dim(1),
+        lambda x: (x * x + 0.5).prod(1, keepdims=True),
+        lambda g, y, x: (g * y / (x * x + 0.5) * 2 * x,),
+    ),
+    "max_dim": Rule(
+        lambda x: x.max_dim(0),
+        lambda x: x.max(0, keepdims=True),
+        lambda g, y, x: (g * (np.arange(len(x))[:, None] == x.argmax(0)),),
+    ),
+    "sort": Rule(
+        lambda x: x.sort(1),
+        lambda x: np.sort(x, 1, kind="stable"),
+        lambda g, y, x: (np.take_along_axis(g, np.argsort(np.argsort(x, 1, "stable"), 1), 1),),
+    ),
+    "clamp": Rule(
+        lambda x: x.clamp(-0.5, 0.5),
+        lambda x: np.clip(x, -0.5, 0.5),
+        lambda g, y, x: (g * (np.abs(x) <= 0.5),),
+    ),
+    "softmax": Rule(
+        lambda x: x.softmax(1),
+        lambda x: np.exp(x) / np.exp(x).sum(1, keepdims=True),
+        lambda g, y, x: (y * (g - (g * y).sum(1, keepdims=True)),),
+    ),
+    "softplus": Rule(
+        lambda x: x.softplus(1.0), lambda x: np.log1p(np.exp(x)), lambda g, y, x: (g * sigma(x),)
+    ),
+    "atan": Rule(lambda x: x.atan(), np.arctan, lambda g, y, x: (g / (1 + x * x),)),
+    "asinh": Rule(lambda x: x.asinh(), np.arcsinh, lambda g, y, x: (g / np.sqrt(1 + x * x),)),
+    "log_sigmoid": Rule(
+        lambda x: x.log_sigmoid(), lambda x: np.log(sigma(x)), lambda g, y, x: (g * sigma(-x),)
+    ),
+    "floor": Rule(lambda x: x.floor(), np.floor, lambda g, y, x: (0 * g,)),
 }
 
 

@@ -44,7 +44,9 @@ def unary(op: Op, x: Tensor, params: Any = None) -> Tensor:
     if x_node.tracked:
         node.tracked = node.mask = 1
         parents = node.parents = (x_node,)
-        node.state = None if op.state is None else op.state(device.namespace, x_value, params)
+        node.state = (
+            None if op.state is None else op.state(device.namespace, value, x_value, params)
+        )
         held = None if x_node.recompute else x_value
         node.recompute = recompute = device.recomputes(node)
         node.backup = parents if recompute else ()
@@ -132,7 +134,9 @@ def _save_some(node: Node, kept: Positions, held: tuple[Any, ...]) -> None:
 
 
 def many(op: Op, operands: Sequence[Tensor], params: Any = None) -> Tensor:
-    """The output of an op with any number of operands, which checkpoints none of them.
+    """The output of an op with any number of operands, or of one that needs what is rare.
+
+    A loop where `binary` is written out: for three operands (a bias), and for two with a state.
 
     Raises:
         ShapeError: the operands do not fit each other.
@@ -158,18 +162,18 @@ def many(op: Op, operands: Sequence[Tensor], params: Any = None) -> Tensor:
     node.op = op
     node.params = params
     node.region = device.region
-    node.saved = node.backup = ()
     node.mask = sum(parent.tracked << position for position, parent in enumerate(nodes))
     if node.mask:
         node.tracked = 1
         node.parents = nodes
-        node.state = None if op.state is None else op.state(device.namespace, *values, params)
-        node.recompute = device.recomputes(node)
-        if node.recompute:
-            node.backup = nodes
-            node.backup_values = tuple(
-                None if operand.node.recompute else operand.value for operand in operands
-            )
+        node.state = (
+            None if op.state is None else op.state(device.namespace, value, *values, params)
+        )
+        held = tuple(None if operand.node.recompute else operand.value for operand in operands)
+        node.recompute = recompute = device.recomputes(node)
+        node.backup = nodes if recompute else ()
+        node.backup_values = held if recompute else ()
+        _save_some(node, op.kept(node.mask, len(nodes)), held)
     else:
         _untracked(node, device, operands)
     output = wrap(value, node, device)

@@ -8,9 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
+from ckptcli.autodiff.draws import random_tensor
 from ckptcli.autodiff.tensor import Tensor, new_leaf
 from ckptcli.backends import open_backend
 from ckptcli.backends.base import Backend
+from ckptcli.backends.random_keys import Distribution, KeyStream
 from ckptcli.checkpoint.policies import Policy
 from ckptcli.checkpoint.region_plan import needed_from_outside
 from ckptcli.checkpoint.regions import Region
@@ -33,6 +35,7 @@ class Device:
         strategy: the checkpointing strategy; decides nothing without autodiff.
         sink: who watches the engine; None for nobody.
         node_ids: the numbering that tensors on the tape share.
+        keys: the stream of random keys that devices made from this one share.
         next_id: takes the next node id; without autodiff there are none to take.
         region: the region that is open now, if one is.
         recomputes: decides for each node: the open region, or else the strategy.
@@ -41,6 +44,7 @@ class Device:
     __slots__ = (
         "backend",
         "is_autodiff",
+        "keys",
         "namespace",
         "next_id",
         "node_ids",
@@ -56,6 +60,7 @@ class Device:
         strategy: Strategy | None = None,
         sink: Sink | None = None,
         node_ids: Callable[[], int] = process_node_ids,
+        keys: KeyStream | None = None,
     ) -> None:
         self.backend = backend
         self.namespace = backend.namespace
@@ -63,6 +68,7 @@ class Device:
         self.strategy: Strategy = NoCheckpointing() if strategy is None else strategy
         self.sink = sink
         self.node_ids = node_ids
+        self.keys = KeyStream() if keys is None else keys
         self.next_id = node_ids if self.is_autodiff else _no_id
         self.recomputes: Callable[[Node], bool] = self.strategy.recomputes
         self.region: Region | None = None
@@ -75,7 +81,7 @@ class Device:
         """
         if self.is_autodiff:
             raise DeviceError("Only first-order autodiff is supported", "call `autodiff()` once")
-        return Device(self.backend, NoCheckpointing(), self.sink, self.node_ids)
+        return Device(self.backend, NoCheckpointing(), self.sink, self.node_ids, self.keys)
 
     def gradient_checkpointing(self, strategy: Strategy | str | None = None) -> Device:
         """The same device under a checkpointing strategy or its name, by default `balanced`.
@@ -92,16 +98,17 @@ class Device:
         if isinstance(strategy, str):
             strategy = parse_strategy(strategy)
         chosen = BalancedCheckpointing() if strategy is None else strategy
-        return Device(self.backend, chosen, self.sink, self.node_ids)
+        return Device(self.backend, chosen, self.sink, self.node_ids, self.keys)
 
     def watched_by(self, sink: Sink | None, backend: Backend | None = None) -> Device:
-        """The same device with node ids from 0, watched by `sink`."""
+        """The same device with node ids and random draws from 0, watched by `sink`."""
         strategy = self.strategy if self.is_autodiff else None
-        return Device(backend or self.backend, strategy, sink, fresh_node_ids())
+        keys = KeyStream(self.keys.value)
+        return Device(backend or self.backend, strategy, sink, fresh_node_ids(), keys)
 
     def inner(self) -> Device:
         """The same device without autodiff."""
-        return Device(self.backend, None, self.sink, self.node_ids)
+        return Device(self.backend, None, self.sink, self.node_ids, self.keys)
 
     def open_region(self, name: str, policy: Policy) -> Region:
         """Begin a region: ops on this device belong to it until it is closed."""
@@ -156,6 +163,30 @@ class Device:
             DtypeError: a dtype other than float32 and float64.
         """
         return new_leaf(self.backend.asarray(data, dtype, copy), self, tracked=0)
+
+    def seed(self, seed: int) -> None:
+        """Begin the random draws again: one seed gives the same draws on every backend.
+
+        Raises:
+            EngineError: the seed is negative or over 128 bits.
+        """
+        self.keys.seed(seed)
+
+    def uniform(
+        self, shape: Sequence[int], low: float = 0.0, high: float = 1.0, dtype: str = "float32"
+    ) -> Tensor:
+        """An untracked leaf of numbers from [low, high)."""
+        return random_tensor(self, Distribution("uniform", low, high), tuple(shape), dtype)
+
+    def normal(
+        self, shape: Sequence[int], mean: float = 0.0, std: float = 1.0, dtype: str = "float32"
+    ) -> Tensor:
+        """An untracked leaf of normal numbers."""
+        return random_tensor(self, Distribution("normal", mean, std), tuple(shape), dtype)
+
+    def bernoulli(self, shape: Sequence[int], probability: float, dtype: str = "float32") -> Tensor:
+        """An untracked leaf of ones, each with this probability, and zeros."""
+        return random_tensor(self, Distribution("bernoulli", probability), tuple(shape), dtype)
 
     def __repr__(self) -> str:
         if not self.is_autodiff:

@@ -28,6 +28,12 @@ KEEPS_OTHER: Keeps = (NEITHER, SECOND, FIRST, BOTH)
 """A factor is needed for the gradient of the other one."""
 KEEPS_DIVISION: Keeps = (NEITHER, SECOND, BOTH, BOTH)
 """The divisor is needed for both gradients, the dividend for the divisor's alone."""
+KEEPS_BOTH: Keeps = (NEITHER, BOTH, BOTH, BOTH)
+"""Both, whichever is tracked."""
+KEEPS_LINEAR: Keeps = KEEPS_OTHER * 2
+"""A factor for the other's gradient; the third operand, a bias, never."""
+KEEPS_ALL: Keeps = (NEITHER, *[(0, 1, 2)] * 7)
+"""Up to three operands, whichever is tracked."""
 
 LEFT_TRACKED = 1
 RIGHT_TRACKED = 2
@@ -78,8 +84,8 @@ class Op:
             `mask`, `params` and `state`. One gradient for arity 1, else one for each operand,
             None where it is untracked.
         keeps: what is checkpointed explicitly.
-        state: `(namespace, *operands, params) -> state` kept outside the checkpointer; None for
-            nothing.
+        state: `(namespace, output, *operands, params) -> state` kept outside the checkpointer; None
+            for nothing.
         broadcasts: whether operands are broadcast against each other; their gradients are then
             reduced to their shapes.
         flow: what the gradients share memory with.
@@ -87,6 +93,8 @@ class Op:
             function such as exp counts as one.
         is_view: whether the forward moves no bytes.
         step_when_untracked: whether an untracked output counts as an op output for `backward()`.
+        note: what is kept outside the checkpointer, in words; "" for nothing but shapes and
+            scalars.
     """
 
     name: str
@@ -101,9 +109,16 @@ class Op:
     flops: Callable[[Sequence[Shape], Shape], int] = one_flop_an_output
     is_view: bool = False
     step_when_untracked: bool = True
+    note: str = ""
     all_tracked: int = field(init=False)
     memory_bound: bool = field(init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "all_tracked", (1 << self.arity) - 1)
         object.__setattr__(self, "memory_bound", self.bound is Bound.MEMORY)
+
+    def kept(self, mask: int, operands: int) -> Positions:
+        """The positions that are checkpointed of `operands` operands, tracked by `mask`."""
+        if self.keeps is KEEPS_NOTHING:
+            return NEITHER
+        return tuple(position for position in self.keeps[mask] if position < operands)

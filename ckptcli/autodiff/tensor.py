@@ -49,7 +49,8 @@ class Tensor:
     @property
     def dtype(self) -> str:
         """The name of the element type, `float32`."""
-        return str(self.value.dtype)
+        name: str = self.device.namespace.dtype_name(self.value)
+        return name
 
     @property
     def is_tracked(self) -> bool:
@@ -128,11 +129,14 @@ class Tensor:
         def __truediv__(self, other: Tensor | float) -> Tensor: ...
         def __rtruediv__(self, other: float) -> Tensor: ...
         def __neg__(self) -> Tensor: ...
+        def __mod__(self, other: Tensor | float) -> Tensor: ...
         def __pow__(self, exponent: float) -> Tensor: ...
         def __matmul__(self, other: Tensor) -> Tensor: ...
         def __getitem__(self, slices: slice | Sequence[slice]) -> Tensor: ...
         def __gt__(self, other: float) -> Array: ...
         def __lt__(self, other: float) -> Array: ...
+        def __ge__(self, other: float) -> Array: ...
+        def __le__(self, other: float) -> Array: ...
 
 
 def wrap(value: Any, node: Node, device: Device) -> Tensor:
@@ -158,16 +162,18 @@ def created(tensor: Tensor, parents: Sequence[Node], operands: Sequence[Any]) ->
     op: Any = node.op
     flops = 0 if op is None else op.flops([operand.shape for operand in operands], value.shape)
     moves_bytes = op is not None and not op.is_view
+    namespace = tensor.device.namespace
+    nbytes = namespace.nbytes
     return NodeCreated(
         node_id=node.id,
         op=None if op is None else op.name,
         parents=tuple(parent.id for parent in parents),
         shape=tuple(value.shape),
-        dtype=str(value.dtype),
-        value_bytes=value.nbytes,
+        dtype=namespace.dtype_name(value),
+        value_bytes=nbytes(value),
         flops=flops,
-        moved_bytes=sum(array.nbytes for array in (value, *operands)) if moves_bytes else 0,
-        storage=tensor.device.namespace.storage_id(value),
+        moved_bytes=sum(map(nbytes, (value, *operands))) if moves_bytes else 0,
+        storage=namespace.storage_id(value),
         tracked=bool(node.tracked),
         memory_bound=op is not None and op.memory_bound,
         recompute=node.recompute,

@@ -57,6 +57,13 @@ class Backend(Protocol):
             DtypeError: a dtype that the engine does not have.
         """
 
+    def checked_dtype(self, dtype: str) -> str:
+        """`dtype` itself.
+
+        Raises:
+            DtypeError: a dtype that the engine does not have.
+        """
+
     def to_numpy(self, array: Array) -> Any:
         """A read-only NumPy array with the same values."""
 

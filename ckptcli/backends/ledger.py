@@ -138,7 +138,7 @@ class TrackedNamespace:
                 ledger.observe(result, storage_of)
             return result
 
-        if name in ("storage_of", "storage_id"):
+        if name in ("storage_of", "storage_id", "nbytes", "dtype_name"):
             return function
         setattr(self, name, tracked)
         return tracked
@@ -158,6 +158,9 @@ class TrackedBackend:
         array = self._inner.asarray(data, dtype, copy)
         self._ledger.observe(array, self._inner.namespace.storage_of)
         return array
+
+    def checked_dtype(self, dtype: str) -> str:
+        return self._inner.checked_dtype(dtype)
 
     def to_numpy(self, array: Array) -> Any:
         return self._inner.to_numpy(array)

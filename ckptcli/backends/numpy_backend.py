@@ -36,6 +36,11 @@ class NumpyBackend:
             raise _dtype_error(array.dtype)
         return array.reshape(1) if array.ndim == 0 else array
 
+    def checked_dtype(self, dtype: str) -> str:
+        if dtype not in FLOAT_DTYPES:
+            raise _dtype_error(dtype)
+        return dtype
+
     def to_numpy(self, array: Any) -> Any:
         view = np.asarray(array).view()
         view.flags.writeable = False

@@ -26,6 +26,7 @@ COMMANDS = {
     "show": "Show a saved run again: its screen, statistics, histogram, timeline.",
     "explain": "Define a word or a metric of the output.",
     "config": "Print the effective settings, and where each comes from.",
+    "ops": "List the ops: bound, what backward needs, what is held beside the checkpointer.",
     "strategies": "List the checkpointing strategies.",
     "completion": "Print the completion script for bash, zsh or fish.",
 }

@@ -17,11 +17,11 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+from ckptcli import units
 from ckptcli.autodiff.device import Device, device as open_device
 from ckptcli.autodiff.ops import OPERATIONS
 from ckptcli.autodiff.tensor import Tensor
-from ckptcli.backends.shapes import ShapeBackend
-from ckptcli.errors import CkptError, GraphFileError
+from ckptcli.errors import CkptError, GraphFileError, OutOfMemoryError
 from ckptcli.workloads.base import ForwardResult
 
 
@@ -71,31 +71,25 @@ class GraphCase:
         return "use smaller shapes in the file"
 
     def needed_bytes(self, strategies: Sequence[str]) -> int:
-        """What the forward pass has live at its end: the leaves, and the output of every op."""
-        tensors = self._on_shapes()
-        sizes: dict[int, int] = {}
-        for tensor in tensors:
-            storage = tensor.device.namespace.storage_id(tensor.value)
-            sizes.setdefault(storage, tensor.value.nbytes)  # a view has the storage of its base
-        return sum(sizes.values())
+        """The leaves; `check` has shown that one forward pass fits."""
+        return sum(call.data.nbytes for call in self.calls if call.data is not None)
 
     def check(self) -> None:
-        """Run the forward pass on shapes alone: nothing is computed, nothing is allocated.
+        """Run the forward pass once.
 
         Raises:
             GraphFileError: an op that does not take its operands, or a root without a step.
+            OutOfMemoryError: an op whose output does not fit in memory.
         """
-        root = self._on_shapes()[self.root]
+        device = open_device("numpy").autodiff().watched_by(None)
+        with device.backend.quiet():
+            root = self.load(device).tensors()[self.root]
         if not root.is_tracked and not getattr(root.node.op, "step_when_untracked", False):
             raise GraphFileError(
                 f"{self.place}: root {self.root} (`{self.calls[self.root].name}`) is a constant "
                 "without a step, and backward() cannot start from it",
                 'write `"req": true` at a leaf that it depends on, or choose another root',
             )
-
-    def _on_shapes(self) -> list[Tensor]:
-        shapes = open_device("numpy").autodiff().watched_by(None, ShapeBackend())
-        return self.load(shapes).tensors()
 
 
 class GraphNetwork:
@@ -134,6 +128,11 @@ class GraphNetwork:
         except (CkptError, TypeError, ValueError, OverflowError) as error:
             reason = error.message if isinstance(error, CkptError) else str(error)
             raise GraphFileError(f"{self.case.place}: op {index}: {reason}") from error
+        except MemoryError as error:
+            raise OutOfMemoryError(
+                f"{self.case.place}: op {index} does not fit in memory: {error}",
+                self.case.shrink_hint,
+            ) from error
         return result
 
 
@@ -147,6 +146,21 @@ class Signature:
     tensors: tuple[str, ...]
     arguments: dict[str, str]
     takes_list: bool
+    optional: frozenset[str]
+    """Those of either kind that may be left out, tensors from the end."""
+
+    def takes(self, inputs: int) -> bool:
+        """Whether this number of inputs fits."""
+        needed = sum(name not in self.optional for name in self.tensors)
+        return self.takes_list or needed <= inputs <= len(self.tensors)
+
+    @property
+    def inputs_text(self) -> str:
+        """How many inputs the function takes, `1 input` or `2 to 3 inputs`."""
+        needed = sum(name not in self.optional for name in self.tensors)
+        if needed < len(self.tensors):
+            return f"{needed} to {len(self.tensors)} inputs"
+        return units.count(needed, "input")
 
 
 @cache
@@ -160,4 +174,5 @@ def signature_of(name: str) -> Signature:
         for p in parameters
         if p.name not in tensors
     }
-    return Signature(tensors, arguments, takes_list)
+    optional = frozenset(p.name for p in parameters if p.default is not p.empty)
+    return Signature(tensors, arguments, takes_list, optional)

@@ -22,7 +22,7 @@ _LEAF_KEYS = {"op", "req", "data", "shape"}
 
 
 def read_graph_file(path: str) -> list[GraphCase]:
-    """All cases of a file, checked by running each forward pass on shapes.
+    """All cases of a file, checked by running each forward pass once.
 
     Raises:
         GraphFileError: the file cannot be read, or a case is not a program.
@@ -161,17 +161,20 @@ def _call(place: str, op_index: int, entry: Any) -> OpCall:
 
 def _arguments(place: str, name: str, inputs: list[int], entry: dict[str, Any]) -> dict[str, Any]:
     signature = signature_of(name)
-    if not signature.takes_list and len(inputs) != len(signature.tensors):
-        wanted = "1 input" if len(signature.tensors) == 1 else f"{len(signature.tensors)} inputs"
-        raise GraphFileError(f"{place}: `{name}` takes {wanted}, got {len(inputs)}")
+    if not signature.takes(len(inputs)):
+        raise GraphFileError(
+            f"{place}: `{name}` takes {signature.inputs_text}, got {len(inputs)}"
+        )
     for key in signature.arguments:
-        if key not in entry:
+        if key not in entry and key not in signature.optional:
             raise GraphFileError(f"{place}: `{name}` needs `{key}`")
     for key in entry:
         if key not in ("op", "in", *signature.arguments):
             raise GraphFileError(f"{place}: `{name}` has no `{key}`")
     arguments = {}
     for key, kind in signature.arguments.items():
+        if key not in entry:
+            continue
         try:
             arguments[key] = argument(kind, entry[key])
         except Misfit as misfit:

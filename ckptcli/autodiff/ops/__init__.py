@@ -9,7 +9,12 @@ from __future__ import annotations
 import importlib
 import pkgutil
 
+from ckptcli.autodiff.op import Op
 from ckptcli.autodiff.ops.table import OPERATIONS as OPERATIONS
 
-for _module in pkgutil.iter_modules(__path__):
-    importlib.import_module(f"{__name__}.{_module.name}")
+DECLARATIONS: dict[str, Op] = {}
+"""Name -> op, in the order of the modules."""
+
+for _entry in pkgutil.iter_modules(__path__):
+    _module = importlib.import_module(f"{__name__}.{_entry.name}")
+    DECLARATIONS.update({op.name: op for op in vars(_module).values() if isinstance(op, Op)})

@@ -77,7 +77,7 @@ def _recip_gradient(xp: Any, grad: Any, owned: bool, kept: list[Any], step: Any)
 
 def _powf_scalar_gradient(xp: Any, grad: Any, owned: bool, kept: list[Any], step: Any) -> Any:
     exponent = step.params
-    scale = xp.power(kept.pop(), exponent - 1.0)
+    scale = xp.pow(kept.pop(), exponent - 1.0)
     scale = xp.multiply(scale, exponent, scale)
     return xp.multiply(grad, scale, grad if owned else None)
 
@@ -169,7 +169,7 @@ POWF_SCALAR = Op(
     "powf_scalar",
     Bound.MEMORY,
     1,
-    forward=lambda xp, x, exponent: xp.power(x, exponent),
+    forward=lambda xp, x, exponent: xp.pow(x, exponent),
     backward=_powf_scalar_gradient,
     keeps=KEEPS_INPUT,
 )
@@ -251,3 +251,15 @@ def powf_scalar(x: Tensor, c: float) -> Tensor:
     if exponent == -2.0:
         return unary(RECIP, binary(MUL, x, x))
     return unary(POWF_SCALAR, x, exponent)
+
+
+@operation()
+def powi_scalar(x: Tensor, c: int) -> Tensor:
+    """X ** c for a whole number: the same nodes as `powf_scalar`."""
+    return powf_scalar(x, float(c))
+
+
+@operation()
+def square(x: Tensor) -> Tensor:
+    """X * x, one node."""
+    return binary(MUL, x, x)

@@ -8,6 +8,7 @@ Source: Burn 0.22.1, `burn-autodiff/src/ops/{tensor,activation}.rs`.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -18,7 +19,7 @@ from ckptcli.autodiff.tensor import Tensor
 from ckptcli.graph import Bound
 
 
-def _elementwise(
+def elementwise_op(
     name: str, forward: Callable[..., Any], derivative: Callable[[Any, Any], Any]
 ) -> Op:
     """An op whose gradient is `derivative(namespace, x)` times the incoming one."""
@@ -52,14 +53,26 @@ def _tanh_derivative(xp: Any, x: Any) -> Any:
     return xp.add(derivative, 1.0, derivative)
 
 
-EXP = _elementwise("exp", lambda xp, x, _: xp.exp(x), lambda xp, x: xp.exp(x))
-LOG = _elementwise("log", lambda xp, x, _: xp.log(x), lambda xp, x: xp.reciprocal(x))
-LOG1P = _elementwise("log1p", lambda xp, x, _: xp.log1p(x), _log1p_derivative)
-SQRT = _elementwise("sqrt", lambda xp, x, _: xp.sqrt(x), _sqrt_derivative)
-ABS = _elementwise("abs", lambda xp, x, _: xp.absolute(x), lambda xp, x: xp.sign(x))
-SIN = _elementwise("sin", lambda xp, x, _: xp.sin(x), lambda xp, x: xp.cos(x))
-COS = _elementwise("cos", lambda xp, x, _: xp.cos(x), _cos_derivative)
-TANH = _elementwise("tanh", lambda xp, x, _: xp.tanh(x), _tanh_derivative)
+def _erf_derivative(xp: Any, x: Any) -> Any:
+    derivative = xp.square(x)
+    derivative = xp.exp(xp.negative(derivative, derivative))
+    return xp.multiply(derivative, 2.0 / math.sqrt(math.pi), derivative)
+
+
+def _log_sigmoid(xp: Any, x: Any, _: Any) -> Any:
+    """min(x, 0) - log(1 + exp(-|x|)): the exponential never overflows."""
+    tail = xp.log1p(xp.exp(xp.negative(xp.abs(x))))
+    return xp.subtract(xp.minimum(x, 0.0), tail)
+
+
+EXP = elementwise_op("exp", lambda xp, x, _: xp.exp(x), lambda xp, x: xp.exp(x))
+LOG = elementwise_op("log", lambda xp, x, _: xp.log(x), lambda xp, x: xp.reciprocal(x))
+LOG1P = elementwise_op("log1p", lambda xp, x, _: xp.log1p(x), _log1p_derivative)
+SQRT = elementwise_op("sqrt", lambda xp, x, _: xp.sqrt(x), _sqrt_derivative)
+ABS = elementwise_op("abs", lambda xp, x, _: xp.abs(x), lambda xp, x: xp.sign(x))
+SIN = elementwise_op("sin", lambda xp, x, _: xp.sin(x), lambda xp, x: xp.cos(x))
+COS = elementwise_op("cos", lambda xp, x, _: xp.cos(x), _cos_derivative)
+TANH = elementwise_op("tanh", lambda xp, x, _: xp.tanh(x), _tanh_derivative)
 RELU = Op(
     "relu",
     Bound.MEMORY,
@@ -90,6 +103,9 @@ GELU = Op(
     ),
     keeps=KEEPS_INPUT,
 )
+
+ERF = elementwise_op("erf", lambda xp, x, _: xp.erf(x), _erf_derivative)
+LOG_SIGMOID = elementwise_op("log_sigmoid", _log_sigmoid, lambda xp, x: xp.sigmoid(xp.negative(x)))
 
 
 @operation()
@@ -156,3 +172,15 @@ def sigmoid(x: Tensor) -> Tensor:
 def gelu(x: Tensor) -> Tensor:
     """X * (1 + erf(x / sqrt(2))) / 2."""
     return unary(GELU, x)
+
+
+@operation()
+def erf(x: Tensor) -> Tensor:
+    """The error function."""
+    return unary(ERF, x)
+
+
+@operation()
+def log_sigmoid(x: Tensor) -> Tensor:
+    """log(sigmoid(x)), accurate in both tails."""
+    return unary(LOG_SIGMOID, x)

@@ -11,9 +11,10 @@ from typing import Any
 
 from ckptcli.autodiff.apply import binary, unary
 from ckptcli.autodiff.op import KEEPS_OTHER, LEFT_TRACKED, RIGHT_TRACKED, Op
-from ckptcli.autodiff.ops.shape import SWAP_DIMS
+from ckptcli.autodiff.ops.shape import SWAP_DIMS, positive_dim
 from ckptcli.autodiff.ops.table import operation
 from ckptcli.autodiff.tensor import Tensor
+from ckptcli.errors import ShapeError
 from ckptcli.graph import Bound
 
 
@@ -47,6 +48,48 @@ MATMUL = Op(
     broadcasts=True,
     flops=lambda operands, output: 2 * math.prod(output) * operands[0][-1],
 )
+
+
+def _cross(xp: Any, lhs: Any, rhs: Any, dim: int) -> Any:
+    """`dim` is counted from the end, so that it means the same after broadcasting."""
+    first = xp.multiply(xp.roll(lhs, -1, dim), xp.roll(rhs, 1, dim))
+    second = xp.multiply(xp.roll(lhs, 1, dim), xp.roll(rhs, -1, dim))
+    return xp.subtract(first, second, first)
+
+
+def _cross_gradient(xp: Any, grad: Any, owned: bool, kept: list[Any], step: Any) -> Any:
+    lhs_grad = rhs_grad = None
+    if step.mask & LEFT_TRACKED:
+        lhs_grad = _cross(xp, kept.pop(), grad, step.params)
+    if step.mask & RIGHT_TRACKED:
+        rhs_grad = _cross(xp, grad, kept.pop(), step.params)
+    return lhs_grad, rhs_grad
+
+
+CROSS = Op(
+    "cross",
+    Bound.COMPUTE,
+    2,
+    forward=_cross,
+    backward=_cross_gradient,
+    keeps=KEEPS_OTHER,
+    broadcasts=True,
+    flops=lambda operands, output: 3 * math.prod(output),
+)
+
+
+@operation()
+def cross(lhs: Tensor, rhs: Tensor, dim: int) -> Tensor:
+    """The cross product along `dim`, of size 3 in both.
+
+    Raises:
+        ShapeError: the dim has another size.
+    """
+    axis = positive_dim(lhs, dim) - len(lhs.shape)
+    if lhs.shape[axis] != 3 or rhs.shape[positive_dim(rhs, axis)] != 3:
+        shapes = f"{list(lhs.shape)} and {list(rhs.shape)}"
+        raise ShapeError(f"`cross` needs size 3 along dim {dim}, got {shapes}")
+    return binary(CROSS, lhs, rhs, axis)
 
 
 @operation("__matmul__")

@@ -15,6 +15,7 @@ from ckptcli.autodiff.ops.arithmetic import (
     SUB,
     SUB_SCALAR,
 )
+from ckptcli.autodiff.ops.pairwise import REMAINDER, REMAINDER_SCALAR
 from ckptcli.autodiff.tensor import Tensor, method
 from ckptcli.backends.base import Array
 
@@ -68,6 +69,13 @@ def __rtruediv__(self: Tensor, other: float) -> Tensor:
 
 
 @method()
+def __mod__(self: Tensor, other: Tensor | float) -> Tensor:
+    if isinstance(other, Tensor):
+        return binary(REMAINDER, self, other)
+    return unary(REMAINDER_SCALAR, self, float(other))
+
+
+@method()
 def __gt__(self: Tensor, other: float) -> Array:
     """A mask of the backend: no node, no id."""
     mask: Array = self.device.namespace.greater(self.value, other)
@@ -78,4 +86,18 @@ def __gt__(self: Tensor, other: float) -> Array:
 def __lt__(self: Tensor, other: float) -> Array:
     """A mask of the backend: no node, no id."""
     mask: Array = self.device.namespace.less(self.value, other)
+    return mask
+
+
+@method()
+def __ge__(self: Tensor, other: float) -> Array:
+    """A mask of the backend: no node, no id."""
+    mask: Array = self.device.namespace.greater_equal(self.value, other)
+    return mask
+
+
+@method()
+def __le__(self: Tensor, other: float) -> Array:
+    """A mask of the backend: no node, no id."""
+    mask: Array = self.device.namespace.less_equal(self.value, other)
     return mask

@@ -1,21 +1,24 @@
 """Reductions: compute bound. A full reduction has shape (1,); a reduced dim stays with size 1.
 
-Source: Burn 0.22.1, `burn-autodiff/src/ops/tensor.rs` and `maxmin.rs`.
+Source: Burn 0.22.1, `burn-autodiff/src/ops/tensor.rs` (maxima are in `extremes.py`).
 """
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
-from ckptcli.autodiff.apply import unary
+from ckptcli.autodiff.apply import binary, unary
 from ckptcli.autodiff.op import Flow, Op, one_flop_an_input
+from ckptcli.autodiff.ops.arithmetic import DIV_SCALAR, MUL, SUB
 from ckptcli.autodiff.ops.shape import positive_dim
 from ckptcli.autodiff.ops.table import operation
-from ckptcli.autodiff.tensor import Tensor
+from ckptcli.autodiff.tensor import Tensor, method, new_leaf
+from ckptcli.backends.base import Array
 from ckptcli.graph import Bound
 
 
-def _shape(xp: Any, x: Any, params: Any) -> Any:
+def _shape(xp: Any, out: Any, x: Any, params: Any) -> Any:
     return x.shape
 
 
@@ -24,9 +27,7 @@ def _sum_gradient(xp: Any, grad: Any, owned: bool, kept: list[Any], step: Any) -
 
 
 def _mean_gradient(xp: Any, grad: Any, owned: bool, kept: list[Any], step: Any) -> Any:
-    count = 1
-    for size in step.state:
-        count *= size
+    count = math.prod(step.state)
     return xp.broadcast_to(xp.divide(grad, count), step.state)
 
 
@@ -35,20 +36,11 @@ def _mean_dim_gradient(xp: Any, grad: Any, owned: bool, kept: list[Any], step: A
 
 
 def _mean(xp: Any, x: Any, _: Any) -> Any:
-    return xp.divide(xp.sum_all(x), x.size)
+    return xp.divide(xp.sum_all(x), math.prod(x.shape))
 
 
 def _mean_dim(xp: Any, x: Any, dim: int) -> Any:
     return xp.divide(xp.sum_dim(x, dim), x.shape[dim])
-
-
-def _max_dim_gradient(xp: Any, grad: Any, owned: bool, kept: list[Any], step: Any) -> Any:
-    shape, indices = step.state
-    return xp.put_along_dim(shape, indices, grad, step.params)
-
-
-def _max_dim_state(xp: Any, x: Any, dim: int) -> Any:
-    return x.shape, xp.argmax(x, dim)
 
 
 SUM = Op(
@@ -91,15 +83,6 @@ MEAN_DIM = Op(
     flow=Flow.SHARED,
     flops=one_flop_an_input,
 )
-MAX_DIM = Op(
-    "max_dim",
-    Bound.COMPUTE,
-    1,
-    forward=lambda xp, x, dim: xp.max_dim(x, dim),
-    backward=_max_dim_gradient,
-    state=_max_dim_state,
-    flops=one_flop_an_input,
-)
 
 
 @operation()
@@ -127,6 +110,28 @@ def mean_dim(x: Tensor, dim: int) -> Tensor:
 
 
 @operation()
-def max_dim(x: Tensor, dim: int) -> Tensor:
-    """The maximum over `dim`, which stays with size 1; the gradient goes to the first maximum."""
-    return unary(MAX_DIM, x, positive_dim(x, dim))
+def var(x: Tensor, dim: int) -> Tensor:
+    """The variance over `dim` with divisor size - 1: mean_dim, sub, mul, sum_dim, div_scalar."""
+    centred = binary(SUB, x, mean_dim(x, dim))
+    squares = sum_dim(binary(MUL, centred, centred), dim)
+    return unary(DIV_SCALAR, squares, float(x.shape[dim] - 1))
+
+
+@method()
+def any(x: Tensor) -> Array:
+    """Whether an element is not 0, as a mask of shape (1,); takes two ids, as in Burn."""
+    namespace = x.device.namespace
+    return namespace.greater(_count(x, namespace.not_equal(x.value, 0.0)).value, 0.0)  # type: ignore[no-any-return]
+
+
+@method()
+def all(x: Tensor) -> Array:
+    """Whether no element is 0, as a mask of shape (1,); takes two ids, as in Burn."""
+    namespace = x.device.namespace
+    return namespace.less(_count(x, namespace.equal(x.value, 0.0)).value, 1.0)  # type: ignore[no-any-return]
+
+
+def _count(x: Tensor, mask: Array) -> Tensor:
+    """How often the mask is true: a leaf, then its sum."""
+    floats = x.device.namespace.astype(mask, x.dtype)
+    return unary(SUM, new_leaf(floats, x.device, tracked=0))

@@ -5,6 +5,7 @@ Source: Burn 0.22.1, `burn-autodiff/src/ops/tensor.rs`.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from ckptcli.autodiff.apply import binary, unary
@@ -47,14 +48,22 @@ MASK_WHERE = Op(
     forward=_mask_where,
     backward=_mask_where_gradient,
     broadcasts=True,
+    note="the mask",
 )
-MASK_FILL = Op("mask_fill", Bound.COMPUTE, 1, forward=_mask_fill, backward=_mask_fill_gradient)
+MASK_FILL = Op(
+    "mask_fill",
+    Bound.COMPUTE,
+    1,
+    forward=_mask_fill,
+    backward=_mask_fill_gradient,
+    note="the mask",
+)
 
 
 def _mask_of(x: Tensor, mask: Any) -> Any:
     """`mask` as the backend's array of x's rank; a flat list of x's size takes x's shape."""
     array = x.device.namespace.asbool(mask)
-    if array.ndim == 1 and array.size == x.value.size:
+    if array.ndim == 1 and array.shape[0] == math.prod(x.shape):
         array = x.device.namespace.reshape(array, x.shape)
     return array
 
@@ -69,3 +78,21 @@ def mask_where(x: Tensor, mask: Any, source: Tensor) -> Tensor:
 def mask_fill(x: Tensor, mask: Any, c: float) -> Tensor:
     """`c` where the mask is true, x elsewhere."""
     return unary(MASK_FILL, x, (_mask_of(x, mask), float(c)))
+
+
+@operation()
+def clamp_min(x: Tensor, c: float) -> Tensor:
+    """`c` where x is below it, x elsewhere."""
+    return unary(MASK_FILL, x, (x.device.namespace.less(x.value, c), float(c)))
+
+
+@operation()
+def clamp_max(x: Tensor, c: float) -> Tensor:
+    """`c` where x is above it, x elsewhere."""
+    return unary(MASK_FILL, x, (x.device.namespace.greater(x.value, c), float(c)))
+
+
+@operation()
+def clamp(x: Tensor, min: float, max: float) -> Tensor:
+    """X limited to [min, max]: clamp_max, then clamp_min."""
+    return clamp_min(clamp_max(x, max), min)

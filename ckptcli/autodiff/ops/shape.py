@@ -29,7 +29,7 @@ def positive_dim(x: Tensor, dim: int) -> int:
     return dim % rank
 
 
-def _shape(xp: Any, x: Any, params: Any) -> Any:
+def _shape(xp: Any, out: Any, x: Any, params: Any) -> Any:
     return x.shape
 
 
@@ -58,7 +58,7 @@ def _slice_gradient(xp: Any, grad: Any, owned: bool, kept: list[Any], step: Any)
     return xp.put_slices(step.state, step.params, grad)
 
 
-def _cat_state(xp: Any, *values_and_dim: Any) -> Any:
+def _cat_state(xp: Any, out: Any, *values_and_dim: Any) -> Any:
     *values, dim = values_and_dim
     return [value.shape[dim] for value in values]
 
@@ -211,13 +211,22 @@ def slice_tensor(x: Tensor, slices: slice | Sequence[slice]) -> Tensor:
     Raises:
         ShapeError: an index that is not a slice, or more slices than dims.
     """
+    return unary(SLICE, x, slices_of(x, slices))
+
+
+def slices_of(x: Tensor, slices: slice | Sequence[slice]) -> tuple[slice, ...]:
+    """One slice for each of the leading dims.
+
+    Raises:
+        ShapeError: an index that is not a slice, or more slices than dims.
+    """
     parts = tuple(slices) if isinstance(slices, Sequence) else (slices,)
     if len(parts) > len(x.shape) or not all(isinstance(part, slice) for part in parts):
         raise ShapeError(
             f"a tensor of shape {list(x.shape)} cannot be indexed by {slices!r}",
             "use a slice for each dim, `x[1:2, :]`",
         )
-    return unary(SLICE, x, parts)
+    return parts
 
 
 @operation()

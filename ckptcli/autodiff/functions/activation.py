@@ -1,0 +1,179 @@
+"""Activations that Burn composes: in the order of the ids that their ops take.
+
+The four that are one node each (relu, gelu, sigmoid, log_sigmoid) are in `ops/elementwise.py`.
+
+Source: Burn 0.22.1, `burn-tensor/src/tensor/activation`.
+"""
+
+from __future__ import annotations
+
+import math
+
+from ckptcli.autodiff.apply import binary
+from ckptcli.autodiff.ops.arithmetic import MUL
+from ckptcli.autodiff.ops.elementwise import sigmoid
+from ckptcli.autodiff.ops.moving import cast_always
+from ckptcli.autodiff.ops.shape import positive_dim
+from ckptcli.autodiff.ops.table import operation
+from ckptcli.autodiff.tensor import Tensor
+from ckptcli.errors import ShapeError
+
+SELU_ALPHA = 1.6732632423543772848170429916717
+SELU_GAMMA = 1.0507009873554804934193349852946
+
+
+@operation()
+def silu(x: Tensor) -> Tensor:
+    """X * sigmoid(x): two nodes, sigmoid first."""
+    return binary(MUL, x, sigmoid(x))
+
+
+@operation()
+def gelu_approximate(x: Tensor) -> Tensor:
+    """Gelu with a hyperbolic tangent in place of the error function."""
+    inner = x + x.powf_scalar(3.0) * 0.044715
+    return (x * ((inner * math.sqrt(2.0 / math.pi)).tanh() + 1.0)) * 0.5
+
+
+@operation()
+def leaky_relu(x: Tensor, negative_slope: float = 0.01) -> Tensor:
+    """X where it is positive, else x times the slope."""
+    scaled = x.mul_scalar(negative_slope)
+    return x.mask_where(x < 0.0, scaled)
+
+
+@operation()
+def prelu(x: Tensor, alpha: Tensor) -> Tensor:
+    """X where it is positive, else x times `alpha`: one number, or one for each channel (dim 1).
+
+    Raises:
+        ShapeError: `alpha` is neither.
+    """
+    count, rank = alpha.shape[0], len(x.shape)
+    if len(alpha.shape) != 1 or count not in (1, x.shape[min(1, rank - 1)]):
+        raise ShapeError(f"`prelu` cannot use alpha {list(alpha.shape)} for {list(x.shape)}")
+    shape = [1] * rank
+    shape[min(1, rank - 1)] = count
+    scaled = x * alpha.reshape(shape)
+    return x.mask_where(x < 0.0, scaled)
+
+
+@operation()
+def hard_sigmoid(x: Tensor, alpha: float = 0.2, beta: float = 0.5) -> Tensor:
+    """Alpha * x + beta, limited to [0, 1].
+
+    Burn casts to float32 and back, a node each; here neither cast loses precision.
+    """
+    line = cast_always(x, x.dtype).mul_scalar(alpha).add_scalar(beta)
+    return cast_always(line.clamp(0.0, 1.0), x.dtype)
+
+
+@operation()
+def hard_swish(x: Tensor) -> Tensor:
+    """X * hard_sigmoid(x), with slope 1 / 6."""
+    return x * hard_sigmoid(x, 1.0 / 6.0, 0.5)
+
+
+@operation()
+def softplus(x: Tensor, beta: float = 1.0) -> Tensor:
+    """log(1 + exp(beta * x)) / beta; overflows as Burn's does."""
+    return x.mul_scalar(beta).exp().add_scalar(1.0).log().div_scalar(beta)
+
+
+@operation()
+def mish(x: Tensor) -> Tensor:
+    """X * tanh(softplus(x))."""
+    return x * softplus(x).tanh()
+
+
+@operation()
+def elu(x: Tensor, alpha: float = 1.0) -> Tensor:
+    """X where it is positive, else alpha * (exp(x) - 1)."""
+    scaled = x.exp().sub_scalar(1.0).mul_scalar(alpha)
+    return x.mask_where(x <= 0.0, scaled)
+
+
+@operation()
+def celu(x: Tensor, alpha: float = 1.0) -> Tensor:
+    """X where it is positive, else alpha * (exp(x / alpha) - 1)."""
+    scaled = x.div_scalar(alpha).exp().sub_scalar(1.0).mul_scalar(alpha)
+    return x.mask_where(x <= 0.0, scaled)
+
+
+@operation()
+def selu(x: Tensor) -> Tensor:
+    """The self-normalising elu: gamma * x, or gamma * alpha * (exp(x) - 1)."""
+    positive = x.mul_scalar(SELU_GAMMA)
+    negative = x.exp().sub_scalar(1.0).mul_scalar(SELU_ALPHA * SELU_GAMMA)
+    return negative.mask_where(x >= 0.0, positive)
+
+
+@operation()
+def hardtanh(x: Tensor, min: float = -1.0, max: float = 1.0) -> Tensor:
+    """X limited to [min, max]."""
+    return x.clamp(min, max)
+
+
+@operation()
+def relu6(x: Tensor) -> Tensor:
+    """X limited to [0, 6]."""
+    return x.clamp(0.0, 6.0)
+
+
+@operation()
+def threshold(x: Tensor, alpha: float, value: float) -> Tensor:
+    """X where it is above alpha, else `value`."""
+    return x.mask_fill(x <= alpha, value)
+
+
+@operation()
+def thresholded_relu(x: Tensor, alpha: float = 1.0) -> Tensor:
+    """X where it is above alpha, else 0."""
+    return threshold(x, alpha, 0.0)
+
+
+@operation()
+def tanhshrink(x: Tensor) -> Tensor:
+    """X - tanh(x)."""
+    return x - x.tanh()
+
+
+@operation()
+def softsign(x: Tensor) -> Tensor:
+    """X / (1 + |x|)."""
+    return x / x.abs().add_scalar(1.0)
+
+
+@operation()
+def glu(x: Tensor, dim: int) -> Tensor:
+    """The first half along `dim` times the sigmoid of the second.
+
+    Raises:
+        ShapeError: the size along `dim` is odd.
+    """
+    size = x.shape[positive_dim(x, dim)]
+    if size % 2:
+        raise ShapeError(f"`glu` needs an even size along dim {dim}, got {list(x.shape)}")
+    left = x.narrow(dim, 0, size // 2)
+    right = x.narrow(dim, size // 2, size // 2)
+    return left * sigmoid(right)
+
+
+@operation()
+def shrink(x: Tensor, threshold: float = 0.5, bias: float = 0.0) -> Tensor:
+    """0 within the threshold, else x moved by `bias` towards 0."""
+    within = x.abs()
+    moved = x - x.sign().mul_scalar(bias)
+    return moved.mask_fill(within <= threshold, 0.0)
+
+
+@operation()
+def soft_shrink(x: Tensor, threshold: float = 0.5) -> Tensor:
+    """0 within the threshold, else x moved by it towards 0."""
+    return shrink(x, threshold, threshold)
+
+
+@operation()
+def hard_shrink(x: Tensor, threshold: float = 0.5) -> Tensor:
+    """0 within the threshold, else x."""
+    return x.mask_fill(x.abs() <= threshold, 0.0)

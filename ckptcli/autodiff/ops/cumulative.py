@@ -1,0 +1,118 @@
+"""Running sums, products and extremes along one dim: compute bound.
+
+All but cumsum keep their input by value and compute the output again in backward.
+
+Source: Burn 0.22.1, `burn-autodiff/src/ops/tensor.rs`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ckptcli.autodiff.apply import unary
+from ckptcli.autodiff.op import Op
+from ckptcli.autodiff.ops.shape import positive_dim
+from ckptcli.autodiff.ops.table import operation
+from ckptcli.autodiff.positions import along_dim, put_at
+from ckptcli.autodiff.tensor import Tensor
+from ckptcli.graph import Bound
+
+INPUT_KEPT = "input by value"
+
+
+def _reverse_sum(xp: Any, grad: Any, dim: int) -> Any:
+    return xp.flip(xp.cumulative_sum(xp.flip(grad, (dim,)), dim), (dim,))
+
+
+def _cumsum_gradient(xp: Any, grad: Any, owned: bool, kept: list[Any], step: Any) -> Any:
+    return _reverse_sum(xp, grad, step.params)
+
+
+def _cumprod_gradient(xp: Any, grad: Any, owned: bool, kept: list[Any], step: Any) -> Any:
+    """Nan where an element is 0, as in Burn."""
+    x, dim = step.state, step.params
+    flow = xp.multiply(grad, xp.cumulative_prod(x, dim))
+    return xp.divide(_reverse_sum(xp, flow, dim), x)
+
+
+def _extreme_gradient(xp: Any, grad: Any, owned: bool, kept: list[Any], step: Any) -> Any:
+    """Each gradient goes to the first element that had the value that runs at its place."""
+    x, dim = step.state, step.params
+    if x.shape[dim] == 0:
+        return xp.zeros(x.shape, grad)
+    running = step.op.forward(xp, x, dim)
+    before = (slice(None),) * dim
+    earlier = xp.take_slices(running, (*before, slice(None, -1)))
+    changed = xp.not_equal(xp.take_slices(running, (*before, slice(1, None))), earlier)
+    places = xp.reshape(
+        xp.arange(x.shape[dim]), tuple(-1 if a == dim else 1 for a in range(len(x.shape)))
+    )
+    first = xp.zeros_indices((*x.shape[:dim], 1, *x.shape[dim + 1 :]))
+    later = xp.where(changed, xp.take_slices(places, (*before, slice(1, None))), 0)
+    source = xp.cumulative_max(xp.concat([first, later], dim), dim)
+    positions = along_dim(xp, x.shape, source, dim, x.shape)
+    return put_at(xp, xp.zeros(x.shape, grad), positions, grad, "add")
+
+
+def _keep_input(xp: Any, out: Any, x: Any, dim: int) -> Any:
+    return x
+
+
+CUMSUM = Op(
+    "cumsum",
+    Bound.COMPUTE,
+    1,
+    forward=lambda xp, x, dim: xp.cumulative_sum(x, dim),
+    backward=_cumsum_gradient,
+)
+CUMPROD = Op(
+    "cumprod",
+    Bound.COMPUTE,
+    1,
+    forward=lambda xp, x, dim: xp.cumulative_prod(x, dim),
+    backward=_cumprod_gradient,
+    state=_keep_input,
+    note=INPUT_KEPT,
+)
+CUMMIN = Op(
+    "cummin",
+    Bound.COMPUTE,
+    1,
+    forward=lambda xp, x, dim: xp.cumulative_min(x, dim),
+    backward=_extreme_gradient,
+    state=_keep_input,
+    note=INPUT_KEPT,
+)
+CUMMAX = Op(
+    "cummax",
+    Bound.COMPUTE,
+    1,
+    forward=lambda xp, x, dim: xp.cumulative_max(x, dim),
+    backward=_extreme_gradient,
+    state=_keep_input,
+    note=INPUT_KEPT,
+)
+
+
+@operation()
+def cumsum(x: Tensor, dim: int) -> Tensor:
+    """The running sum along `dim`."""
+    return unary(CUMSUM, x, positive_dim(x, dim))
+
+
+@operation()
+def cumprod(x: Tensor, dim: int) -> Tensor:
+    """The running product along `dim`."""
+    return unary(CUMPROD, x, positive_dim(x, dim))
+
+
+@operation()
+def cummin(x: Tensor, dim: int) -> Tensor:
+    """The smallest element so far along `dim`."""
+    return unary(CUMMIN, x, positive_dim(x, dim))
+
+
+@operation()
+def cummax(x: Tensor, dim: int) -> Tensor:
+    """The largest element so far along `dim`."""
+    return unary(CUMMAX, x, positive_dim(x, dim))

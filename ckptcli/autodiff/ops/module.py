@@ -1,0 +1,94 @@
+"""The layers of a network that are one node each: linear and embedding. Compute bound.
+
+Source: Burn 0.22.1, `burn-autodiff/src/ops/module.rs`.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from ckptcli.autodiff.apply import many, unary
+from ckptcli.autodiff.op import KEEPS_LINEAR, Op, no_flop
+from ckptcli.autodiff.ops.indexing import put_selected
+from ckptcli.autodiff.ops.shape import reshape
+from ckptcli.autodiff.ops.table import operation
+from ckptcli.autodiff.positions import checked_indices
+from ckptcli.autodiff.tensor import Tensor
+from ckptcli.graph import Bound
+
+X_TRACKED, WEIGHT_TRACKED, BIAS_TRACKED = 1, 2, 4
+
+
+def _linear(xp: Any, x: Any, weight: Any, *bias_and_params: Any) -> Any:
+    product = xp.matmul(x, weight)
+    return xp.add(product, bias_and_params[0]) if len(bias_and_params) == 2 else product
+
+
+def _rows(xp: Any, array: Any) -> Any:
+    width = array.shape[-1]
+    return xp.reshape(array, (math.prod(array.shape[:-1]), width))
+
+
+def _linear_gradient(xp: Any, grad: Any, owned: bool, kept: list[Any], step: Any) -> Any:
+    x_grad = weight_grad = bias_grad = None
+    weight = kept.pop() if step.mask & X_TRACKED else None
+    rows = _rows(xp, grad) if step.mask & ~X_TRACKED else None
+    if step.mask & WEIGHT_TRACKED:
+        weight_grad = xp.matmul(xp.matrix_transpose(_rows(xp, kept.pop())), rows)
+    if step.mask & BIAS_TRACKED:
+        bias_grad = xp.reshape(xp.sum_dim(rows, 0), (grad.shape[-1],))
+    if weight is not None:
+        x_grad = xp.matmul(grad, xp.matrix_transpose(weight))
+    return (x_grad, weight_grad, bias_grad)[: len(step.parents)]
+
+
+def _embedding(xp: Any, weights: Any, indices: Any) -> Any:
+    rows = xp.take(weights, xp.reshape(indices, (math.prod(indices.shape),)), 0)
+    return xp.reshape(rows, (*indices.shape, weights.shape[1]))
+
+
+def _embedding_gradient(xp: Any, grad: Any, owned: bool, kept: list[Any], step: Any) -> Any:
+    weights, indices = step.state, step.params
+    flat = xp.reshape(indices, (math.prod(indices.shape),))
+    rows = xp.reshape(grad, (flat.shape[0], weights.shape[1]))
+    return put_selected(xp, xp.zeros(weights.shape, grad), 0, flat, rows, "add")
+
+
+LINEAR = Op(
+    "linear",
+    Bound.COMPUTE,
+    0,
+    forward=_linear,
+    backward=_linear_gradient,
+    keeps=KEEPS_LINEAR,
+    flops=lambda operands, output: (
+        2 * math.prod(output) * operands[0][-1] + math.prod(output) * (len(operands) - 2)
+    ),
+)
+EMBEDDING = Op(
+    "embedding",
+    Bound.COMPUTE,
+    1,
+    forward=_embedding,
+    backward=_embedding_gradient,
+    state=lambda xp, out, weights, indices: weights,
+    flops=no_flop,
+    note="the weights by value, the integer indices",
+)
+
+
+@operation()
+def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """X @ weight + bias as one node; weight is [inputs, outputs]. Rank 1 is reshaped around it."""
+    if len(x.shape) == 1:
+        return reshape(linear(reshape(x, [1, -1]), weight, bias), [-1])
+    return many(LINEAR, [x, weight] if bias is None else [x, weight, bias])
+
+
+@operation()
+def embedding(weights: Tensor, indices: Any) -> Tensor:
+    """The row of `weights` for each index: shape [*indices, width]."""
+    return unary(
+        EMBEDDING, weights, checked_indices(weights, indices, weights.shape[0], "embedding")
+    )

@@ -1,0 +1,79 @@
+"""`ckpt ops`: the table in words, and the page that shows it."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from ckptcli.autodiff.describe import descriptions
+from ckptcli.autodiff.ops import DECLARATIONS, OPERATIONS
+from ckptcli.cli.main import run_command
+
+PAGE = Path(__file__).parent.parent / "docs" / "commands" / "ops.md"
+EXAMPLES = re.findall(r"```console\n\$ ckpt (.*?)\n(.*?)```", PAGE.read_text(), flags=re.S)
+
+
+@pytest.mark.parametrize(("arguments", "printed"), EXAMPLES, ids=[each[0] for each in EXAMPLES])
+def test_the_page_shows_what_is_printed(
+    capsys: pytest.CaptureFixture[str], arguments: str, printed: str
+) -> None:
+    assert run_command(arguments.split()) == 0
+    assert capsys.readouterr().out == printed
+
+
+def test_every_op_has_a_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_command(["ops"]) == 0
+    head, *lines = capsys.readouterr().out.splitlines()
+    assert head.split()[:2] == ["op", "bound"]
+    assert [line.split()[0] for line in lines] == sorted({*DECLARATIONS, *OPERATIONS})
+
+
+@pytest.mark.parametrize(
+    ("name", "bound", "needs", "keeps"),
+    [
+        ("add", "memory", (), ""),
+        ("mul", "memory", ("lhs if rhs tracked", "rhs if lhs tracked"), ""),
+        ("remainder", "memory", ("lhs if rhs tracked", "rhs"), ""),
+        ("hypot", "compute", ("lhs", "rhs"), ""),
+        ("atan2", "memory", ("y", "x"), ""),
+        ("linear", "compute", ("x if weight tracked", "weight if x tracked"), ""),
+        ("conv2d", "compute", ("x", "weight", "bias"), ""),
+        ("prod", "compute", (), "input and output by value"),
+        ("max_pool2d", "compute", ("x",), "the integer indices"),
+        ("cat", "ambiguous", (), ""),
+        ("detach", "leaf", (), ""),
+        ("layer_norm", None, (), ""),
+    ],
+)
+def test_what_an_op_asks(name: str, bound: str | None, needs: tuple[str, ...], keeps: str) -> None:
+    op = descriptions()[name]
+    assert (op.bound, op.needs, op.keeps) == (bound, needs, keeps)
+
+
+def test_json(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_command(["ops", "gather", "--json"]) == 0
+    printed = json.loads(capsys.readouterr().out)
+    assert printed == {
+        "schema": "ckpt.ops/1",
+        "ops": [
+            {
+                "name": "gather",
+                "call": "gather(x, dim, indices)",
+                "bound": "compute",
+                "operands": ["x"],
+                "arguments": ["dim", "indices"],
+                "needs": [],
+                "keeps": "the integer indices",
+                "is_view": False,
+                "summary": "The element at each index along `dim`, in the shape of `indices`.",
+            }
+        ],
+    }
+
+
+def test_an_unknown_name_is_told_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_command(["ops", "sofmax"]) == 2
+    assert "did you mean `softmax`?" in capsys.readouterr().err
