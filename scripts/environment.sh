@@ -5,7 +5,7 @@ venv=${CKPT_VENV:-.venv}
 wanted=$(cksum < pyproject.toml)
 if [ "$(cat "$venv/.installed-from" 2>/dev/null)" != "$wanted" ]; then
     python3 -m venv "$venv"
-    "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+    "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --editable '.[dev,plot]'
     printf '%s\n' "$wanted" > "$venv/.installed-from"
 fi
 PATH="$(cd "$venv/bin" && pwd):$PATH"

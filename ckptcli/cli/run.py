@@ -92,17 +92,14 @@ def command(
         check_layers(strategies, workload)
         warnings += [threads_warning] if threads_warning else []
         with Exports(export_paths, format_name, force) as exports:
-            try:
-                record = _profile(ctx, workload, strategies, reference, settings, exports, stops)
-            except KeyboardInterrupt as stop:
-                click.echo(f"{stop or 'interrupted'} before anything was measured", err=True)
-                return stops.exit_code
+            record = _profile(ctx, workload, strategies, reference, settings, exports, stops)
             record = replace(record, warnings=(*warnings, *record.warnings))
             exports.write(record)
             _print(ctx.params, record, exports)
             warn(record.warnings, quiet)
             exports.check()
-    return _exit_code(record, gates, ctx.params["strict"]) or stops.exit_code
+            return _exit_code(record, gates, ctx.params["strict"]) or stops.exit_code
+    return stops.exit_code
 
 
 def _with_reference(

@@ -13,6 +13,8 @@ from collections.abc import Callable
 from types import FrameType, TracebackType
 from typing import Any
 
+import click
+
 INTERRUPTED = 130
 TERMINATED = 143
 TIMED_OUT = 124
@@ -48,12 +50,17 @@ class Stops:
         kind: type[BaseException] | None,
         error: BaseException | None,
         traceback: TracebackType | None,
-    ) -> None:
+    ) -> bool:
+        """Put everything back; a stop that nobody took ends here, with a line on stderr."""
         if self._timeout_s is not None and hasattr(signal, "setitimer"):
             signal.setitimer(signal.ITIMER_REAL, 0.0)
         sys.unraisablehook = self._unraisable
         for number, handler in self._before.items():
             signal.signal(number, handler)
+        if kind is KeyboardInterrupt and self.exit_code:
+            click.echo(f"{self._reason}: stopped before anything was measured", err=True)
+            return True
+        return False
 
     def _install(self, name: str, exit_code: int, reason: str) -> None:
         number = getattr(signal, name, None)

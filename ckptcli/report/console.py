@@ -96,6 +96,7 @@ def render_run(record: RunRecord, screen: Screen, *, verbose: bool = False) -> s
     if verbose:
         parts += [_peak_table(strategy, screen) for strategy in record.strategies]
     parts.append(Text(_machine_line(record), style="dim"))
+    parts += [Text(line, style="dim") for line in _next_commands(record)]
     return screen.render(*parts)
 
 
@@ -248,6 +249,14 @@ def _peak_table(record: StrategyRecord, screen: Screen) -> Table:
             tensor.why,
         )
     return table
+
+
+def _next_commands(record: RunRecord) -> Iterator[str]:
+    """What a reader of this screen may want next."""
+    yield "next: add --export report.html for a page to keep"
+    judged = [s for s in record.strategies if s.judgement is not None]
+    if judged and record.workload.get("name") == "silu":
+        yield f"      ckpt log -s {judged[0].strategy} --explain"
 
 
 def _machine_line(record: RunRecord) -> str:

@@ -162,9 +162,7 @@ def _call(place: str, op_index: int, entry: Any) -> OpCall:
 def _arguments(place: str, name: str, inputs: list[int], entry: dict[str, Any]) -> dict[str, Any]:
     signature = signature_of(name)
     if not signature.takes(len(inputs)):
-        raise GraphFileError(
-            f"{place}: `{name}` takes {signature.inputs_text}, got {len(inputs)}"
-        )
+        raise GraphFileError(f"{place}: `{name}` takes {signature.inputs_text}, got {len(inputs)}")
     for key in signature.arguments:
         if key not in entry and key not in signature.optional:
             raise GraphFileError(f"{place}: `{name}` needs `{key}`")

@@ -76,9 +76,23 @@ def mask_array(value: Any) -> Any:
     shape, elements = _nested(value)
     if not elements:
         raise Misfit(f"must be a list of true and false, got {shown(value)}")
-    if set(map(type, elements)) != {bool}:
-        raise _wrong_element(elements, lambda element: type(element) is bool, "true or false")
+    if not all(map(_is_truth, elements)):
+        raise _wrong_element(elements, _is_truth, "true or false")
     return _shaped(np.array(elements), shape)
+
+
+def index_array(value: Any) -> Any:
+    """A list of integers, flat or nested, as an integer array.
+
+    Raises:
+        Misfit: something else, or lists of different lengths.
+    """
+    shape, elements = _nested(value)
+    if not elements:
+        raise Misfit(f"must be a list of integers, got {shown(value)}")
+    if not all(map(is_integer, elements)):
+        raise _wrong_element(elements, is_integer, "an integer")
+    return _shaped(np.array(elements, dtype=np.int64), shape)
 
 
 def argument(kind: str, value: Any) -> Any:
@@ -87,13 +101,16 @@ def argument(kind: str, value: Any) -> Any:
     Raises:
         Misfit: a value of another kind.
     """
-    if kind == "mask":
-        return mask_array(value)
-    if kind in _KINDS:
-        fits, words = _KINDS[kind]
-        if not fits(value):
-            raise Misfit(f"must be {words}, got {shown(value)}")
+    if kind in _ARRAYS:
+        return _ARRAYS[kind](value)
+    fits, words = _KINDS[kind]
+    if not fits(value):
+        raise Misfit(f"must be {words}, got {shown(value)}")
     return value
+
+
+def _is_truth(value: Any) -> bool:
+    return isinstance(value, bool)
 
 
 def _are_integers(value: Any) -> bool:
@@ -106,12 +123,26 @@ def _are_ranges(value: Any) -> bool:
     )
 
 
+_ARRAYS: dict[str, Callable[[Any], Any]] = {"mask": mask_array, "Any": index_array}
+
+_NUMBER = "a number that float64 can hold"
+_RANGES = "a list of [start, stop] or [start, stop, step]"
 _KINDS: dict[str, tuple[Callable[[Any], bool], str]] = {
-    "float": (is_number, "a number that float64 can hold"),
+    "bool": (_is_truth, "true or false"),
+    "float": (is_number, _NUMBER),
+    "float | None": (lambda value: value is None or is_number(value), f"null or {_NUMBER}"),
     "int": (is_integer, "an integer"),
+    "int | None": (lambda value: value is None or is_integer(value), "null or an integer"),
+    "str": (lambda value: isinstance(value, str), "a word"),
     "Sequence[int]": (_are_integers, "a list of integers"),
-    "Sequence[Sequence[int]]": (_are_ranges, "a list of [start, stop] or [start, stop, step]"),
+    "Sequence[Any]": (_are_ranges, _RANGES),
+    "Sequence[Sequence[int]]": (_are_ranges, _RANGES),
+    "Sizes": (
+        lambda value: is_integer(value) or _are_integers(value),
+        "an integer or a list of integers",
+    ),
 }
+"""Annotation of a parameter -> what its value has to be."""
 
 
 def _nested(value: Any) -> tuple[list[int], list[Any]]:
