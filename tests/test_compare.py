@@ -369,6 +369,7 @@ def test_bad_input_ends_with_2_and_one_message(
     data["strategies"][0]["saved_bytes"] = "many"
     (tmp_path / "wrong.json").write_text(json.dumps(data))
     assert run_command(["compare", *arguments]) == 2
-    err = capsys.readouterr().err
-    assert message in err
-    assert "Traceback" not in err
+    captured = capsys.readouterr()
+    assert message in captured.err
+    assert "Traceback" not in captured.err
+    assert captured.out == ""

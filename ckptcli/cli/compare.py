@@ -66,10 +66,13 @@ def command(
     A time verdict needs runs of several processes (`ckpt run --processes`) on one machine. A file
     `-` is stdin.
     """
-    from ckptcli.measure.conditions import parse_condition
+    from ckptcli.measure.conditions import check_applies, parse_condition
 
     gates = [parse_condition(text) for text in conditions]
     comparisons = _comparisons(ctx.params)
+    for comparison in comparisons:
+        for gate in gates:
+            check_applies(gate, [entry.strategy for entry in comparison.strategies], True)
     _print(ctx.params, comparisons)
     if gates:
         warn(_undecided(gates, comparisons), quiet)
