@@ -8,7 +8,11 @@ from typing import Any
 
 import pytest
 
+from ckptcli.autodiff.ops import OPERATIONS
 from ckptcli.cli.main import run_command
+from ckptcli.errors import GraphFileError
+from ckptcli.measure import machine
+from ckptcli.workloads.graph_case import signature_of
 from ckptcli.workloads.graph_parse import read_graph_file
 
 LEAF = {"op": "leaf", "req": True, "data": [1, 2, 3, 4]}
@@ -128,7 +132,7 @@ BAD: dict[str, tuple[str, str]] = {
     ),
     "a product that does not fit": (
         case_of({"op": "leaf", "data": [1] * 6, "shape": [3, 2]}, {"op": "matmul", "in": [0, 1]}),
-        "op 2: `matmul` cannot take shape [2, 2] and [3, 2]: 2 columns do not fit 3 rows",
+        "op 2: `matmul` cannot take shape [2, 2] and [3, 2]",
     ),
     "a product of vectors": (
         json.dumps({"ops": [{"op": "leaf", "data": [1, 2]}, {"op": "matmul", "in": [0, 0]}]}),
@@ -216,6 +220,59 @@ def test_numbers_that_are_not_finite_are_numbers(tmp_path: Path) -> None:
     (tmp_path / "g.json").write_text('{"ops": [{"op": "leaf", "req": true, "data": [NaN, 1e999]}]}')
     (case,) = read_graph_file(str(tmp_path / "g.json"))
     assert str(case.calls[0].data) == "[nan inf]"
+
+
+PLAUSIBLE: dict[str, Any] = {
+    "Any": [0],
+    "bool": True,
+    "float": 1.0,
+    "float | None": 1.0,
+    "int": 0,
+    "int | None": 2,
+    "mask": [True],
+    "Sequence[Any]": [[0, 1]],
+    "Sequence[int]": [0],
+    "Sequence[Sequence[int]]": [[0, 1]],
+    "Sizes": 1,
+    "str": "add",
+}
+"""Kind of argument -> a value of it."""
+
+WRONG = [None, True, "x", 1.5, -5, 2**63, [], [None], [[[0]]], {"a": 1}, [0, 0, 0, 0, 0]]
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_whatever_an_argument_is_the_case_is_right_or_refused(name: str, tmp_path: Path) -> None:
+    signature = signature_of(name)
+    needed = [tensor for tensor in signature.tensors if tensor not in signature.optional]
+    given = {k: PLAUSIBLE[v] for k, v in signature.arguments.items() if k not in signature.optional}
+    calls = [{**given, key: wrong} for key in signature.arguments for wrong in WRONG]
+    path = tmp_path / "g.json"
+    for arguments in (given, *calls):
+        for shape in ([4], [1, 2, 2], [1, 1, 2, 2]):
+            leaf = {**LEAF, "shape": shape}
+            op = {"op": name, "in": [0] * len(needed), **arguments}
+            path.write_text(json.dumps({"ops": [leaf, op]}))
+            try:
+                read_graph_file(str(path))
+            except GraphFileError as error:
+                assert error.message.startswith(f"{path}:1: ")
+
+
+def test_what_exceeds_the_available_memory_is_refused_while_it_is_checked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    resource = pytest.importorskip("resource")
+    limit = resource.getrlimit(resource.RLIMIT_AS)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(machine, "available_bytes", lambda: 2**25)
+    monkeypatch.setattr(machine, "BLAS_THREAD_BYTES", 0)
+    large = {"op": "expand", "in": [0], "shape": [5000, 1000, 2, 2]}
+    Path("g.json").write_text(case_of(large, {"op": "exp", "in": [1]}))
+    assert run_command(["log", "--workload", "graph:g.json"]) == 1
+    assert "g.json:1: op 2 does not fit in memory" in capsys.readouterr().err
+    assert resource.getrlimit(resource.RLIMIT_AS) == limit
+    assert run_command(["log", "--workload", "graph:g.json", "--force"]) == 0
 
 
 def test_a_huge_program_is_refused_without_computing_it(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -189,11 +190,13 @@ def _option(*names: str, **attributes: Any) -> Decorator:
 
 def open_from_options(ctx: click.Context) -> tuple[list[Workload], list[str]]:
     """The workloads that the options stand for, and warnings about options without effect."""
+    from ckptcli.measure.machine import within_available_memory
     from ckptcli.workloads.registry import WorkloadOptions, open_workloads, options_without_effect
 
     params = ctx.params
     options = WorkloadOptions(**{name: params[name] for name in SIZE_OPTIONS})
-    workloads = open_workloads(params["workload_text"], options)
+    with nullcontext() if params["force"] else within_available_memory():  # a graph file is run
+        workloads = open_workloads(params["workload_text"], options)
     text = params["workload_text"]
     return workloads, [
         f"--{name} has no effect on workload `{text.partition(':')[0]}`"

@@ -162,6 +162,7 @@ def _profile(
                 progress=tell,
                 finished=finished,
             )
+            record = replace(record, config=_config(params))
         else:
             record = profile(
                 workload,

@@ -15,6 +15,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+try:
+    import resource
+except ImportError:  # Windows
+    resource = None  # type: ignore[assignment]
+
+BLAS_THREAD_BYTES = 64 * 2**20
+"""A bound of the address space that BLAS reserves for one thread."""
+
 THREAD_VARIABLES = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 
 
@@ -66,6 +74,40 @@ def available_bytes() -> int | None:
     limit, used = _cgroup_bytes("memory.max"), _cgroup_bytes("memory.current")
     left = None if limit is None or used is None else max(0, limit - used)
     return _smaller(_psutil_memory("available"), left)
+
+
+@contextmanager
+def within_available_memory() -> Iterator[None]:
+    """Inside, an allocation that goes beyond the available memory fails with MemoryError.
+
+    Without a limit the system grants it and ends the process when it is written to. The limit is on
+    address space, of which BLAS reserves some for each thread. Where the system has no such limit,
+    nothing changes.
+    """
+    import numpy as np
+
+    del np  # Loaded before: what BLAS reserves then is in use already.
+    free_bytes, used_bytes = available_bytes(), _address_space_bytes()
+    if resource is None or free_bytes is None or used_bytes is None:
+        yield
+        return
+    soft, hard = resource.getrlimit(resource.RLIMIT_AS)
+    limit = used_bytes + free_bytes + BLAS_THREAD_BYTES * (_cores() or 1)
+    if soft != resource.RLIM_INFINITY:
+        limit = min(limit, soft)
+    resource.setrlimit(resource.RLIMIT_AS, (limit, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
+
+
+def _address_space_bytes() -> int | None:
+    try:
+        import psutil
+    except ImportError:
+        return None
+    return int(psutil.Process().memory_info().vms)
 
 
 def swapped_bytes() -> int | None:

@@ -108,7 +108,9 @@ def _finite(value: Any, path: str, warnings: list[str]) -> Any:
     if isinstance(value, Sequence) and not isinstance(value, str):
         return [_finite(item, f"{path}[{i}]", warnings) for i, item in enumerate(value)]
     if isinstance(value, float) and not math.isfinite(value):
-        warnings.append(f"{path.lstrip('.')} is {value}, printed as null")
+        warning = f"{path.lstrip('.')} is {value}, printed as null"
+        if warning not in warnings:  # a record that was read back has it already
+            warnings.append(warning)
         return None
     return value
 

@@ -125,9 +125,12 @@ class GraphNetwork:
         operands = dict(zip(signature.tensors, [inputs] if signature.takes_list else inputs))
         try:
             result: Tensor = OPERATIONS[call.name](**operands, **call.arguments)
-        except (CkptError, TypeError, ValueError, OverflowError) as error:
-            reason = error.message if isinstance(error, CkptError) else str(error)
-            raise GraphFileError(f"{self.case.place}: op {index}: {reason}") from error
+        except CkptError as error:
+            raise GraphFileError(f"{self.case.place}: op {index}: {error.message}") from error
+        except (TypeError, ValueError, LookupError, ArithmeticError) as error:
+            raise GraphFileError(
+                f"{self.case.place}: op {index}: `{call.name}` cannot take its operands: {error}"
+            ) from error
         except MemoryError as error:
             raise OutOfMemoryError(
                 f"{self.case.place}: op {index} does not fit in memory: {error}",
