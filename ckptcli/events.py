@@ -45,6 +45,28 @@ class NodeCreated:
 
 
 @dataclass(frozen=True, slots=True)
+class ValueNamed:
+    """A value got a name that policies may ask for."""
+
+    node_id: int
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class RegionClosed:
+    """A region of the forward pass is complete; inner ones before those around them."""
+
+    name: str
+    depth: int
+    saved: tuple[int, ...]
+    """Values that its policy saves, needed or not."""
+    asked_names: tuple[str, ...]
+    """Names that its policy mentions."""
+    nodes: tuple[int, ...]
+    """Of an outer-most region the nodes made inside, inner regions' too; else none."""
+
+
+@dataclass(frozen=True, slots=True)
 class BackwardStarted:
     """The checkpointer is built: how often each value is required, which backups were dropped."""
 
@@ -98,6 +120,8 @@ class GradientRegistered:
 
 Event: TypeAlias = (
     NodeCreated
+    | ValueNamed
+    | RegionClosed
     | BackwardStarted
     | StepStarted
     | Retrieved

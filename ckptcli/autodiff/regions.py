@@ -19,6 +19,7 @@ from ckptcli.autodiff.device import Device
 from ckptcli.autodiff.tensor import Tensor, method
 from ckptcli.checkpoint.policies import Policy, nothing_saveable
 from ckptcli.errors import DeviceError
+from ckptcli.events import ValueNamed
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -72,7 +73,10 @@ def checkpoint_name(x: Tensor, name: str) -> Tensor:
 
     A name means the value itself, for every consumer: JAX's marks only what comes after it.
     """
-    opened = x.device.region
+    device = x.device
+    if device.sink is not None:
+        device.sink.emit(ValueNamed(x.node.id, name))
+    opened = device.region
     if opened is not None:
         opened.name_value(x.node, name, x.value)
     return x

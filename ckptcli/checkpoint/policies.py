@@ -68,19 +68,63 @@ def dots_with_no_batch_dims_saveable(value: ValueInfo) -> bool:
     return value.op in ("matmul", "linear") and value.batch_dims == 0
 
 
+@dataclass(frozen=True, slots=True)
+class SaveOnlyTheseNames:
+    """`save_only_these_names` as data."""
+
+    names: tuple[str, ...]
+
+    def __call__(self, value: ValueInfo) -> bool:
+        return value.name in self.names
+
+
+@dataclass(frozen=True, slots=True)
+class SaveAnyNamesButThese:
+    """`save_any_names_but_these` as data."""
+
+    names: tuple[str, ...]
+
+    def __call__(self, value: ValueInfo) -> bool:
+        return value.name is not None and value.name not in self.names
+
+
+@dataclass(frozen=True, slots=True)
+class SaveFromBothPolicies:
+    """`save_from_both_policies` as data."""
+
+    first: Policy
+    second: Policy
+
+    def __call__(self, value: ValueInfo) -> bool:
+        return self.first(value) or self.second(value)
+
+
 def save_only_these_names(*names: str) -> Policy:
     """Save values with one of these names."""
-    return lambda value: value.name in names
+    return SaveOnlyTheseNames(names)
 
 
 def save_any_names_but_these(*names: str) -> Policy:
-    """Save values that have a name, but none of these."""
-    return lambda value: value.name is not None and value.name not in names
+    """Save values that have a name, but none of these; without arguments, all that have one."""
+    return SaveAnyNamesButThese(names)
 
 
 def save_from_both_policies(first: Policy, second: Policy) -> Policy:
     """Save what either saves: a union, as in JAX."""
-    return lambda value: first(value) or second(value)
+    return SaveFromBothPolicies(first, second)
+
+
+def names_in(policy: Policy) -> set[str]:
+    """The names that a policy mentions; those in a function of the user's own are not known."""
+    names: set[str] = set()
+    stack = [policy]
+    while stack:
+        current = stack.pop()
+        if isinstance(current, SaveOnlyTheseNames | SaveAnyNamesButThese):
+            names.update(current.names)
+        elif isinstance(current, SaveFromBothPolicies):
+            stack += [current.first, current.second]
+    return names
 
 
 _PLAIN: dict[str, Policy] = {
@@ -109,20 +153,31 @@ def parse_policy(text: str) -> Policy:
     known = [*_PLAIN, *_WITH_NAMES, _OF_POLICIES]
     if name not in known:
         raise UnknownNameError("policy", name, known)
-    if bracket and not rest.endswith(")"):
-        raise UsageError(f"policy `{text}` has an open bracket", "close it with `)`")
+    if bracket and not (rest.endswith(")") and _is_balanced(rest[:-1])):
+        raise UsageError(
+            f"the brackets of policy `{text}` do not match", f"write `{name}(...)`, closed once"
+        )
     arguments = split_outside_brackets(rest[:-1]) if bracket else []
     if name in _PLAIN:
         if arguments:
             raise UsageError(f"policy `{name}` takes no arguments, got `{rest[:-1]}`")
         return _PLAIN[name]
     if name in _WITH_NAMES:
-        if not arguments:
+        if not arguments and name == save_only_these_names.__name__:
             raise UsageError(f"policy `{name}` needs names", f"write `{name}(NAME, ...)`")
         return _WITH_NAMES[name](*arguments)
     if len(arguments) != 2:
         raise UsageError(f"policy `{name}` takes two policies, got {len(arguments)}")
     return save_from_both_policies(*(parse_policy(argument) for argument in arguments))
+
+
+def _is_balanced(text: str) -> bool:
+    depth = 0
+    for character in text:
+        depth += (character == "(") - (character == ")")
+        if depth < 0:
+            return False
+    return depth == 0
 
 
 def split_outside_brackets(text: str, separator: str = ",") -> list[str]:

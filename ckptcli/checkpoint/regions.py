@@ -17,7 +17,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ckptcli.checkpoint.policies import Policy, ValueInfo
+from ckptcli.checkpoint.policies import Policy, ValueInfo, names_in
+from ckptcli.events import RegionClosed
 from ckptcli.graph import Node
 
 
@@ -78,6 +79,16 @@ class Region:
         if node.region.owner_after(node, ValueInfo.of(node, name)) is None:
             node.recompute = False
             self.root.held[node.id] = value
+
+    def closed(self) -> RegionClosed:
+        """What there is to tell of a region that is about to be closed."""
+        return RegionClosed(
+            self.name,
+            self.depth,
+            tuple(sorted(self.saved_ids)),
+            tuple(sorted(names_in(self.policy))),
+            tuple(node.id for node in self.nodes),
+        )
 
     def close(self, needed_from_outside: Callable[[list[Node]], set[int]]) -> None:
         """(Outer-most only) keep what may be needed from outside, and let go of everything else."""

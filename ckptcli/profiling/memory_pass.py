@@ -19,6 +19,7 @@ import numpy as np
 from ckptcli.autodiff.device import Device
 from ckptcli.autodiff.gradients import Gradients
 from ckptcli.backends.ledger import Ledger, Peak, Storage, TrackedBackend
+from ckptcli.checkpoint.lints import PassFacts, region_lints
 from ckptcli.checkpoint.strategies.base import Strategy
 from ckptcli.events import Fanout
 from ckptcli.measure.record import Cost, LiveTensor, Memory, Outcome, PeakLive, Trace
@@ -37,6 +38,7 @@ class MemoryPass:
     outcome: Outcome
     cost: Cost
     trace: Trace
+    lints: tuple[str, ...]
 
 
 def memory_pass(
@@ -52,7 +54,8 @@ def memory_pass(
         labeller = Labeller(ledger)
         recorder = PassRecorder(ledger)
         backend = TrackedBackend(device.backend, ledger)
-        sink = Fanout(labeller, recorder)
+        facts = PassFacts()
+        sink = Fanout(labeller, recorder, facts)
         watched = device.autodiff().gradient_checkpointing(strategy).watched_by(sink, backend)
         network = workload.load(watched)
         labeller.label_live("input")
@@ -90,7 +93,15 @@ def memory_pass(
             _outcome(loss, gradients, result, recorder.recomputed_by_op),
             recorder.cost(),
             recorder.trace(labeller, parameters, result.root.node.id),
+            tuple(_lints(facts, strategy, workload)),
         )
+
+
+def _lints(facts: PassFacts, strategy: Strategy, workload: Workload) -> Iterator[str]:
+    for lint in strategy.lints(workload.layer_count):
+        yield f"{strategy.name}: {lint}"
+    for lint in region_lints(facts, strategy.follows_marks):
+        yield f"{strategy.name}: {lint}"
 
 
 def tracemalloc_is_exact() -> bool:

@@ -58,7 +58,11 @@ class _Profile:
                 stopped=rounds.stopped,
                 partial=partial,
                 config=self.config,
-                warnings=(*self.notes, *_loss_warnings(self.strategies, self.passes)),
+                warnings=(
+                    *self.notes,
+                    *_loss_warnings(self.strategies, self.passes),
+                    *(lint for measured in self.passes for lint in measured.lints),
+                ),
                 strategies=tuple(
                     self._strategy(strategy, measured, rounds)
                     for strategy, measured in zip(self.strategies, self.passes)

@@ -20,6 +20,7 @@ class BalancedCheckpointing(Strategy):
     keyword: ClassVar[str] = "balanced"
     summary: ClassVar[str] = "recompute memory-bound ops (element-wise, views) from held values"
     label: ClassVar[str] = "Balanced"
+    follows_marks: ClassVar[bool] = True
 
     def recomputes(self, node: Node) -> bool:
         op: Step = node.op  # type: ignore[assignment]

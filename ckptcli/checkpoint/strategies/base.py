@@ -35,6 +35,7 @@ class Strategy:
         grammar: how arguments are written; empty for a strategy without any.
         label: the name in Burn's device line.
         needs_layers: whether the strategy does nothing on a program without layers.
+        follows_marks: whether it goes by Burn's mark on each op, with the fallback for constants.
         name: as on the command line, arguments included.
     """
 
@@ -43,6 +44,7 @@ class Strategy:
     label: ClassVar[str]
     grammar: ClassVar[str] = ""
     needs_layers: ClassVar[bool] = False
+    follows_marks: ClassVar[bool] = False
 
     @property
     def name(self) -> str:
@@ -70,6 +72,10 @@ class Strategy:
     def layer_regions(self, count: int) -> Sequence[LayerRegion] | None:
         """How the layers of a network are grouped into regions; None leaves them alone."""
         return None
+
+    def lints(self, count: int) -> list[str]:
+        """Arguments that have no effect on a program of `count` layers, each with the fix."""
+        return []
 
     def retriever(self, steps: list[Node], namespace: Namespace, sink: Sink | None) -> Retriever:
         """What answers the backward pass over `steps` (emission order, root first)."""

@@ -78,6 +78,20 @@ class Remat(Strategy):
         parts = max(1, (2 * count + self.every) // (2 * self.every))
         return _regions(even_sizes(count, parts), self.policy, self.last_plain)
 
+    def lints(self, count: int) -> list[str]:
+        found = []
+        if self.every > count:
+            found.append(
+                f"every={self.every} is more than the {count} layers, which make one region: use a "
+                "smaller number"
+            )
+        if self.last_plain and len(self.layer_regions(count)) == 1:
+            found.append(
+                f"last=plain leaves all {count} layers plain, since they make one region: use a "
+                "smaller every=K"
+            )
+        return found
+
 
 @register
 class Segments(Strategy):
@@ -105,6 +119,11 @@ class Segments(Strategy):
 
     def layer_regions(self, count: int) -> Sequence[LayerRegion]:
         return _regions(even_sizes(count, min(count, self.segments)), nothing_saveable, False)
+
+    def lints(self, count: int) -> list[str]:
+        if self.segments <= count:
+            return []
+        return [f"{self.segments} regions of {count} layers are {count}: use segments:{count}"]
 
 
 @register
