@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from ckptcli.errors import GraphFileError
 from ckptcli.measure import machine
 from ckptcli.workloads.graph_case import signature_of
 from ckptcli.workloads.graph_parse import read_graph_file
+from tests.helpers import watched
 
 LEAF = {"op": "leaf", "req": True, "data": [1, 2, 3, 4]}
 GOOD = json.dumps({"ops": [LEAF, {"op": "sin", "in": [0]}]})
@@ -253,10 +255,40 @@ def test_whatever_an_argument_is_the_case_is_right_or_refused(name: str, tmp_pat
             leaf = {**LEAF, "shape": shape}
             op = {"op": name, "in": [0] * len(needed), **arguments}
             path.write_text(json.dumps({"ops": [leaf, op]}))
-            try:
-                read_graph_file(str(path))
-            except GraphFileError as error:
-                assert error.message.startswith(f"{path}:1: ")
+            assert refusal(path).startswith(f"{path}:1: ")
+
+
+def refusal(path: Path) -> str:
+    """What a file of one case is refused with, or where that case is."""
+    try:
+        (case,) = read_graph_file(str(path))
+    except GraphFileError as error:
+        return error.message
+    return f"{case.place}: fine"
+
+
+@pytest.mark.parametrize(
+    ("name", "shapes", "arguments", "count"),
+    [
+        ("sin", [[2, 3]], {}, 1),
+        ("silu", [[2, 3]], {}, 2),
+        ("matmul", [[2, 3], [3, 4]], {}, 1),
+        ("matmul", [[5, 1, 3], [1, 3, 4]], {}, 3),
+        ("swap_dims", [[2, 3]], {"dim1": 1, "dim2": -1}, 0),
+        ("permute", [[2, 3]], {"axes": [0, 1]}, 0),
+        ("powf_scalar", [[2, 3]], {"c": 1}, 0),
+        ("powf_scalar", [[2, 3]], {"c": -2}, 2),
+    ],
+)
+def test_ids_count_nodes_and_not_ops(
+    name: str, shapes: list[list[int]], arguments: dict[str, Any], count: int, tmp_path: Path
+) -> None:
+    leaves = [{**LEAF, "data": [1.5] * math.prod(shape), "shape": shape} for shape in shapes]
+    op = {"op": name, "in": list(range(len(leaves))), **arguments}
+    (tmp_path / "g.json").write_text(json.dumps({"ops": [*leaves, op]}))
+    (case,) = read_graph_file(str(tmp_path / "g.json"))
+    tensors = case.load(watched("none")[0]).tensors()
+    assert tensors[-1].node.id - tensors[len(leaves) - 1].node.id == count
 
 
 def test_what_exceeds_the_available_memory_is_refused_while_it_is_checked(
