@@ -1,4 +1,4 @@
-"""Graph files: every fault is named by file, line and op before anything runs; shapes are right."""
+"""Graph files: every fault is named by file, line and op before anything is printed."""
 
 from __future__ import annotations
 
