@@ -42,6 +42,8 @@ class NodeCreated:
     recompute: bool
     untracked_parents: tuple[int, ...]
     """Constants among the parents; under `balanced` they make a memory-bound op be held."""
+    source: str = ""
+    """The line of the program that made it, `FILE:LINE`."""
 
 
 @dataclass(frozen=True, slots=True)

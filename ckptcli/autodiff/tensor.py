@@ -6,13 +6,17 @@ that an op's declaration is the only place that has to know the op.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ckptcli.backends.base import Array
 from ckptcli.errors import NotALeafError
 from ckptcli.events import NodeCreated
 from ckptcli.graph import CONSUMED, Node, Requirement, leaf_node
+
+_ENGINE = "ckptcli.autodiff"
 
 if TYPE_CHECKING:
     from ckptcli.autodiff.device import Device
@@ -178,7 +182,19 @@ def created(tensor: Tensor, parents: Sequence[Node], operands: Sequence[Any]) ->
         memory_bound=op is not None and op.memory_bound,
         recompute=node.recompute,
         untracked_parents=tuple(parent.id for parent in parents if not parent.tracked),
+        source=_program_line(),
     )
+
+
+def _program_line() -> str:
+    """The innermost line outside the engine that is being run, `FILE:LINE`."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(_ENGINE):
+        frame = frame.f_back
+    path = Path(frame.f_code.co_filename)
+    if frame.f_globals.get("__name__", "").startswith("ckptcli."):
+        path = path.relative_to(Path(__file__).parents[2])
+    return f"{path}:{frame.f_lineno}"
 
 
 def method(*names: str) -> Callable[[Function], Function]:

@@ -156,6 +156,8 @@ class NodeFate:
     fate: str
     uses: int
     held_for_constants: Sequence[int]
+    dtype: str = ""
+    source: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -92,7 +92,7 @@ def memory_pass(
             memory,
             _outcome(loss, gradients, result, recorder.recomputed_by_op),
             recorder.cost(),
-            recorder.trace(labeller, parameters, result.root.node.id),
+            recorder.trace(labeller, parameters, result.root.node.id, saved),
             tuple(_lints(facts, strategy, workload)),
         )
 

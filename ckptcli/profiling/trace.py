@@ -95,10 +95,16 @@ class PassRecorder:
             recomputed_moved_bytes=sum(created[node].moved_bytes for node in self._recomputed),
         )
 
-    def trace(self, labeller: Labeller, parameters: set[int], root: int) -> Trace:
-        """The trace, every list cut to `MOST_ENTRIES`."""
+    def trace(
+        self, labeller: Labeller, parameters: set[int], root: int, saved: Sequence[Storage]
+    ) -> Trace:
+        """The trace, every list cut to `MOST_ENTRIES`; `saved` is what is held after forward."""
+        saved_ids = {id(storage) for storage in saved}
         stride = max(1, -(-len(self._marks) // MOST_ENTRIES))
-        lives = [self._life(storage, labeller, stride) for storage in self._ledger.history]
+        lives = [
+            self._life(storage, labeller, stride, id(storage) in saved_ids)
+            for storage in self._ledger.history
+        ]
         again = set(self._recomputed)
         fates = [self._fate(event, parameters, root, again) for event in self._created.values()]
         retrievals = [
@@ -140,13 +146,13 @@ class PassRecorder:
             start_s = mark.time_s
         return points
 
-    def _life(self, storage: Storage, labeller: Labeller, stride: int) -> Life:
+    def _life(self, storage: Storage, labeller: Labeller, stride: int, saved: bool) -> Life:
         label = labeller.at(storage, storage.born)
         died = None if storage.died is None else self._point_at(storage.died, stride)
         return Life(
             label.node_id,
             label.op,
-            label.why,
+            "saved" if saved else label.why,
             storage.shape,
             storage.storage_bytes,
             self._point_at(storage.born, stride),
@@ -188,6 +194,8 @@ class PassRecorder:
             fate,
             uses,
             event.untracked_parents if held else (),
+            event.dtype,
+            event.source,
         )
 
 

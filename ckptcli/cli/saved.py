@@ -1,0 +1,95 @@
+"""`ckpt saved`: what is held after the forward pass, and why."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ckptcli.cli.options import (
+    check_layers,
+    complete_strategy,
+    open_from_options,
+    parse_strategies,
+    workload_options,
+)
+from ckptcli.cli.streams import has_glyphs, screen_width, use_color, warn
+
+if TYPE_CHECKING:
+    from ckptcli.measure.saved import SavedTensor
+
+SCHEMA = "ckpt.saved/1"
+
+
+@click.command("saved")
+@click.option(
+    "-s",
+    "--strategy",
+    "strategy_texts",
+    multiple=True,
+    metavar="NAME",
+    shell_complete=complete_strategy,
+    help="Strategy, repeatable.  [default: none and balanced]",
+)
+@click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
+@click.option("-q", "--quiet", is_flag=True, help="No warnings.")
+@click.option("--force", is_flag=True, help="Run what cannot fit in memory.")
+@workload_options(layers=2, n=64)
+@click.pass_context
+def command(
+    ctx: click.Context,
+    /,
+    strategy_texts: tuple[str, ...],
+    as_json: bool,
+    quiet: bool,
+    force: bool,
+    **_: Any,
+) -> None:
+    """List what each strategy holds after forward: node, op, bytes, line, consumers, end.
+
+    Each storage counts once; parameters, input and the loss are left out.
+    """
+    from ckptcli.autodiff.device import device
+    from ckptcli.measure.saved import saved_tensors
+    from ckptcli.profiling.memory_pass import memory_pass
+    from ckptcli.profiling.profile import check_fits
+
+    strategies = parse_strategies(strategy_texts or ("none", "balanced"))
+    workloads, notes = open_from_options(ctx)
+    warn(notes, quiet)
+    for workload in workloads:
+        check_layers(strategies, workload)
+        if not force:
+            check_fits(workload, strategies)
+    for workload in workloads:
+        held = {}
+        for strategy in strategies:
+            with device().backend.quiet():
+                trace = memory_pass(workload, device(), strategy, traced=False).trace
+            held[strategy.name] = saved_tensors(trace)
+            warn([f"{strategy.name}: only a part of a long list is shown"] * trace.cut, quiet)
+        _print(workload.title, held, as_json)
+
+
+def _print(title: str, held: dict[str, list[SavedTensor]], as_json: bool) -> None:
+    from ckptcli.report.console import Screen
+    from ckptcli.report.saved_console import render_saved
+
+    if as_json:
+        strategies = [
+            {
+                "strategy": name,
+                "saved_tensors": len(saved),
+                "saved_bytes": sum(tensor.bytes for tensor in saved),
+                "saved": [asdict(tensor) for tensor in saved],
+            }
+            for name, saved in held.items()
+        ]
+        click.echo(json.dumps({"schema": SCHEMA, "workload": title, "strategies": strategies}))
+        return
+    screen = Screen(screen_width(sys.stdout), use_color("auto", sys.stdout), has_glyphs(sys.stdout))
+    for name, saved in held.items():
+        click.echo(render_saved(name, saved, screen), nl=False, color=True)
