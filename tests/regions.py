@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ckptcli import Device, Tensor
+from ckptcli import Tensor
 from ckptcli.autodiff.apply import unary
 from ckptcli.autodiff.op import Op
 from ckptcli.autodiff.regions import checkpoint
@@ -77,8 +77,3 @@ def runs_again(build: Callable[[Any], Program], *leaves: Any, **options: Any) ->
     assert [each.tobytes() for each in found] == [each.tobytes() for each in expected]
     assert none == []
     return again
-
-
-def live_device(dev: Device) -> bool:
-    """Whether no region is open on the device."""
-    return dev.region is None
