@@ -84,6 +84,11 @@ class Ledger:
         entry = self._live.get(storage_id)
         return None if entry is None else entry[0]
 
+    def array(self, storage_id: int) -> Any:
+        """The array that owns this storage, while it is live; None after that."""
+        entry = self._live.get(storage_id)
+        return None if entry is None else entry[1]()
+
     def live_by_id(self) -> dict[int, Storage]:
         """What is live now by its identity, oldest first."""
         return {key: storage for key, (storage, _) in self._live.items()}

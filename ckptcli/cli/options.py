@@ -195,7 +195,7 @@ def open_from_options(ctx: click.Context) -> tuple[list[Workload], list[str]]:
 
     params = ctx.params
     options = WorkloadOptions(**{name: params[name] for name in SIZE_OPTIONS})
-    with nullcontext() if params["force"] else within_available_memory():  # a graph file is run
+    with nullcontext() if params.get("force") else within_available_memory():  # a graph file is run
         workloads = open_workloads(params["workload_text"], options)
     text = params["workload_text"]
     return workloads, [

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from ckptcli.autodiff.device import Device
 from ckptcli.autodiff.tensor import Tensor
@@ -51,6 +51,12 @@ class Workload(Protocol):
 
     def load(self, device: Device) -> Network:
         """Place parameters and input on `device`."""
+
+    def parameters(self) -> dict[str, Any]:
+        """The parameters on the host, by the names that a forward pass gives them."""
+
+    def with_parameters(self, arrays: Mapping[str, Any]) -> Workload:
+        """The same program with other values of its parameters."""
 
     def needed_bytes(self, strategies: Sequence[str]) -> int:
         """A lower bound of the memory that one pass needs, whichever of `strategies` needs most."""

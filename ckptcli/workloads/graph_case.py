@@ -12,8 +12,8 @@ Source: the format of Burn's recorded conformance cases.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
@@ -69,6 +69,20 @@ class GraphCase:
     @property
     def shrink_hint(self) -> str:
         return "use smaller shapes in the file"
+
+    def parameters(self) -> dict[str, Any]:
+        return {
+            str(index): call.data
+            for index, call in enumerate(self.calls)
+            if call.data is not None and call.requires_grad
+        }
+
+    def with_parameters(self, arrays: Mapping[str, Any]) -> GraphCase:
+        calls = tuple(
+            replace(call, data=arrays.get(str(index), call.data))
+            for index, call in enumerate(self.calls)
+        )
+        return replace(self, calls=calls)
 
     def needed_bytes(self, strategies: Sequence[str]) -> int:
         """The leaves; `check` has shown that one forward pass fits."""

@@ -11,7 +11,7 @@ Source: the seed document's experiment program; layer and node order as in Burn 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -100,6 +100,15 @@ class SiluWorkload:
     @property
     def shrink_hint(self) -> str:
         return "use a smaller --n, --batch or --layers"
+
+    def parameters(self) -> dict[str, Any]:
+        weights, _ = self.arrays
+        return {f"w{i}": weight for i, weight in enumerate(weights)}
+
+    def with_parameters(self, arrays: Mapping[str, Any]) -> SiluWorkload:
+        other = SiluWorkload(self.layers, self.n, self.batch, self.dtype, self.seed)
+        other.arrays = ([arrays[f"w{i}"] for i in range(self.layers)], self.arrays[1])
+        return other
 
     def needed_bytes(self, strategies: Sequence[str]) -> int:
         """Parameters, input, and what is live beside them in the steps that need most.

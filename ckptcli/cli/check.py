@@ -1,0 +1,115 @@
+"""`ckpt check`: proof that a strategy changed nothing, with evidence where it did."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ckptcli.cli.options import (
+    check_layers,
+    complete_strategy,
+    open_from_options,
+    parse_strategies,
+    workload_options,
+)
+from ckptcli.cli.streams import warn
+from ckptcli.errors import UntrackedBackwardWarning
+
+if TYPE_CHECKING:
+    from ckptcli.verify.check import Check
+
+SCHEMA = "ckpt.check/1"
+WRONG = 5
+SHOWN = 5
+
+
+@click.command("check")
+@click.option(
+    "-s",
+    "--strategy",
+    "strategy_texts",
+    multiple=True,
+    metavar="NAME",
+    shell_complete=complete_strategy,
+    help="Strategy, repeatable.  [default: balanced]",
+)
+@click.option("--json", "as_json", is_flag=True, help="One JSON object a program on stdout.")
+@click.option("-q", "--quiet", is_flag=True, help="No warnings.")
+@workload_options(layers=4, n=32)
+@click.pass_context
+def command(
+    ctx: click.Context,
+    /,
+    strategy_texts: tuple[str, ...],
+    as_json: bool,
+    quiet: bool,
+    **_: Any,
+) -> int:
+    """Prove each strategy: gradients, finite differences, recomputed values, effects.
+
+    Gradients and recomputed values must be those of `none` and of the forward pass, bit for bit.
+    Exits with 5, and the evidence, if one is not.
+    """
+    from ckptcli.autodiff.device import device
+    from ckptcli.verify.check import check
+
+    strategies = parse_strategies(strategy_texts or ("balanced",))
+    workloads, notes = open_from_options(ctx)
+    warn(notes, quiet)
+    ctx.params["dtype"] = "float64"
+    precise, _notes = open_from_options(ctx)
+    for workload in workloads:
+        check_layers(strategies, workload)
+    passed = True
+    with device().backend.quiet(), warnings.catch_warnings():
+        warnings.simplefilter("ignore", UntrackedBackwardWarning)
+        for workload, exact in zip(workloads, precise):
+            checks = [
+                check(workload, strategy, exact, ctx.params["seed"]) for strategy in strategies
+            ]
+            passed = passed and all(found.passed for found in checks)
+            _print(workload.title, checks, as_json)
+    return 0 if passed else WRONG
+
+
+def _print(title: str, checks: list[Check], as_json: bool) -> None:
+    if as_json:
+        data = [{**asdict(found), "passed": found.passed} for found in checks]
+        click.echo(json.dumps({"schema": SCHEMA, "workload": title, "checks": data}))
+        return
+    click.echo(title)
+    for found in checks:
+        click.echo(f"{found.strategy}: {'passed' if found.passed else 'FAILED'}")
+        for line in _lines(found):
+            click.echo(f"  {line}")
+
+
+def _lines(found: Check) -> Iterator[str]:
+    same = found.gradients - len(found.wrong_gradients)
+    yield f"gradients           {same} of {found.gradients} are `none`'s, bit for bit"
+    for name, difference in found.wrong_gradients:
+        yield f"                    {name}: {difference}"
+    if not found.differences:
+        yield "finite differences  left out: the program detaches values, or has no gradient"
+    for direction in found.differences:
+        state = "agrees" if direction.agrees else "DIFFERS"
+        state = state if direction.is_usable else "unusable, the two steps differ too much"
+        yield (
+            f"finite differences  {direction.gradient:+.6e} against {direction.difference:+.6e}, "
+            f"apart {direction.relative_error:.1e}, scatter {direction.scatter:.1e}: {state}"
+        )
+    same = found.compared - len(found.wrong_values)
+    yield f"recomputed values   {same} of {found.compared} are the forward's, bit for bit"
+    for value in found.wrong_values[:SHOWN]:
+        yield (
+            f"                    node {value.node} ({value.op}, {value.source}): "
+            f"{value.difference}"
+        )
+    own, reference = found.draws
+    beside = "as under `none`" if own == reference else f"`none` takes {reference}"
+    yield f"random draws        {own}, {beside}"

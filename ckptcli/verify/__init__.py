@@ -1,0 +1,1 @@
+"""Proof that a strategy changed nothing: gradients, recomputed values, effects."""

@@ -1,0 +1,93 @@
+"""The gradient against finite differences, in a random direction, in float64.
+
+The fourth-order central difference (8 (f(h) - f(-h)) - (f(2h) - f(-2h))) / 12h is taken at two
+steps. How far both lie apart says how well the difference can be trusted; where that is too far it
+is called unusable, and nothing is concluded from it.
+
+Source: B. Fornberg, "Generation of finite difference formulas" (1988); HIPS autograd's test_util
+for the random direction.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ckptcli.autodiff.device import device as open_device
+from ckptcli.checkpoint.strategies.base import Strategy
+from ckptcli.workloads.base import Workload
+
+STEP = 1e-3
+"""Of the parameters' root mean square; truncation and rounding are then about equal."""
+
+UNUSABLE = 1e-3
+TOLERANCE = 1e-6
+
+
+@dataclass(frozen=True, slots=True)
+class DirectionalDifference:
+    """One direction: the gradient's derivative, the difference's, and the scatter of two steps."""
+
+    gradient: float
+    difference: float
+    scatter: float
+
+    @property
+    def relative_error(self) -> float:
+        """Of the gradient's derivative, relative to the larger of both."""
+        scale = max(abs(self.gradient), abs(self.difference))
+        return abs(self.gradient - self.difference) / scale if scale else 0.0
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether the two steps agree well enough to conclude anything."""
+        return self.scatter <= UNUSABLE
+
+    @property
+    def agrees(self) -> bool:
+        """Whether gradient and difference agree as far as the difference can tell."""
+        return self.relative_error <= max(TOLERANCE, 10.0 * self.scatter)
+
+
+def directional_differences(
+    workload: Workload, strategy: Strategy, directions: int = 3, seed: int = 0
+) -> list[DirectionalDifference]:
+    """The gradient of a float64 workload under `strategy` against differences of its loss."""
+    rng = np.random.Generator(np.random.PCG64(seed))
+    parameters = workload.parameters()
+    gradients = _gradients(workload, strategy)
+    results = []
+    for _ in range(directions):
+        direction = {name: rng.normal(size=array.shape) for name, array in parameters.items()}
+        derivative = sum(
+            float(np.sum(gradients[name] * direction[name]))
+            for name in parameters
+            if name in gradients
+        )
+        scale = np.sqrt(np.mean([np.mean(array**2) for array in parameters.values()])) or 1.0
+        coarse = _difference(workload, direction, STEP * scale)
+        fine = _difference(workload, direction, STEP * scale / 2.0)
+        apart = abs(coarse - fine) / max(abs(fine), abs(coarse), 1e-300)
+        results.append(DirectionalDifference(derivative, fine, apart))
+    return results
+
+
+def _gradients(workload: Workload, strategy: Strategy) -> dict[str, np.ndarray]:
+    device = open_device().autodiff().gradient_checkpointing(strategy).watched_by(None)
+    result = workload.load(device).forward()
+    gradients = result.root.backward()
+    found = {name: gradients.wrt(tensor) for name, tensor in result.parameters.items()}
+    return {name: g.numpy() for name, g in found.items() if g is not None}
+
+
+def _difference(workload: Workload, direction: dict[str, np.ndarray], step: float) -> float:
+    def loss(distance: float) -> float:
+        moved = {name: a + distance * direction[name] for name, a in workload.parameters().items()}
+        device = open_device().autodiff().watched_by(None)
+        root = workload.with_parameters(moved).load(device).forward().root
+        return float(np.sum(root.numpy()))
+
+    near = loss(step) - loss(-step)
+    far = loss(2.0 * step) - loss(-2.0 * step)
+    return (8.0 * near - far) / (12.0 * step)

@@ -1,0 +1,70 @@
+"""Whether every recomputed value is the value that the forward pass computed, bit for bit.
+
+A sink that keeps a copy of each value of the forward pass and holds it against what comes back: no
+other system does (jax.checkpoint and torch.utils.checkpoint compare shapes and dtypes at most).
+
+Invariant: values are looked at through the ledger's references; an event itself holds no array.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from ckptcli.backends.ledger import Ledger
+from ckptcli.events import Event, NodeCreated, Recomputed
+from ckptcli.verify.bits import Difference, first_difference
+
+
+@dataclass(frozen=True, slots=True)
+class Infidelity:
+    """A recomputed value that is not the original."""
+
+    node: int
+    op: str
+    source: str
+    difference: Difference
+
+
+class FidelitySink:
+    """Compares; `compared` counts the recomputed values, `wrong` has those that differ.
+
+    `detaches` is whether the program cuts a value off from where it came from.
+    """
+
+    def __init__(self, ledger: Ledger) -> None:
+        self.compared = 0
+        self.wrong: list[Infidelity] = []
+        self.detaches = False
+        self._named: set[int] = set()
+        self._ledger = ledger
+        self._originals: dict[int, Any] = {}
+        self._sources: dict[int, str] = {}
+
+    def emit(self, event: Event) -> None:
+        if isinstance(event, NodeCreated):
+            self._look_for_detach(event)
+        if isinstance(event, NodeCreated) and event.op is not None:
+            value = self._ledger.array(event.storage)
+            self._originals[event.node_id] = None if value is None else value.copy()
+            self._sources[event.node_id] = event.source
+        elif isinstance(event, Recomputed):
+            self._compare(event)
+
+    def _look_for_detach(self, event: NodeCreated) -> None:
+        """A leaf in the memory of an earlier node is that node's value, detached."""
+        storage = self._ledger.storage(event.storage)
+        if event.op is None and id(storage) in self._named:
+            self.detaches = True
+        self._named.add(id(storage))
+
+    def _compare(self, event: Recomputed) -> None:
+        original = self._originals[event.node_id]
+        value = self._ledger.array(event.storage)
+        if original is None or value is None:
+            return
+        self.compared += 1
+        difference = first_difference(original, value)
+        if difference is not None:
+            source = self._sources[event.node_id]
+            self.wrong.append(Infidelity(event.node_id, event.op, source, difference))
