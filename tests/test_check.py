@@ -1,0 +1,108 @@
+"""`ckpt check`: it passes what is right, and names what is wrong."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ckptcli.autodiff.ops.elementwise import SIGMOID
+from ckptcli.checkpoint.strategies.registry import parse_strategy
+from ckptcli.cli.main import run_command
+from ckptcli.verify.bits import first_difference
+from ckptcli.verify.check import check
+from ckptcli.verify.differences import DirectionalDifference
+from ckptcli.workloads.silu import SiluWorkload
+
+DATA = Path(__file__).parent / "data"
+SINGLE = SiluWorkload(layers=3, n=8)
+DOUBLE = SiluWorkload(layers=3, n=8, dtype="float64")
+
+
+@pytest.fixture
+def unfaithful_sigmoid() -> Iterator[None]:
+    """From its fourth call on, the sigmoid of a three-layer network is one ulp off."""
+    forward = SIGMOID.forward
+    calls = 0
+
+    def drifting(xp: object, x: np.ndarray, params: object) -> np.ndarray:
+        nonlocal calls
+        calls += 1
+        value: np.ndarray = forward(xp, x, params)
+        if calls > 3:
+            value[1, 2] = np.nextafter(value[1, 2], value.dtype.type(2))
+        return value
+
+    object.__setattr__(SIGMOID, "forward", drifting)
+    yield
+    object.__setattr__(SIGMOID, "forward", forward)
+
+
+@pytest.mark.parametrize("strategy", ["none", "balanced", "remat", "remat:every=3,names=p", "sqrt"])
+def test_every_strategy_passes(strategy: str) -> None:
+    found = check(SINGLE, parse_strategy(strategy), DOUBLE)
+    assert found.passed
+    assert (found.gradients, found.wrong_gradients, found.wrong_values) == (3, (), ())
+    assert found.compared == {"none": 0, "balanced": 5}.get(strategy, found.compared)
+    assert len(found.differences) == 3
+    assert all(d.is_usable and d.relative_error < 1e-8 for d in found.differences)
+
+
+@pytest.mark.usefixtures("unfaithful_sigmoid")
+def test_a_recomputed_value_one_ulp_off_is_named() -> None:
+    found = check(SINGLE, parse_strategy("balanced"), DOUBLE)
+    assert not found.passed
+    wrong = found.wrong_values[0]
+    assert (wrong.node, wrong.op) == (11, "sigmoid")
+    assert wrong.source.startswith("ckptcli/workloads/silu.py:")
+    assert (wrong.difference.element, wrong.difference.ulp) == ((1, 2), 1.0)
+
+
+@pytest.mark.usefixtures("unfaithful_sigmoid")
+def test_the_command_ends_with_5_and_the_evidence(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_command(["check", "-q", "--layers", "3", "--n", "8"]) == 5
+    text = capsys.readouterr().out
+    assert "balanced: FAILED" in text
+    assert "node 11 (sigmoid, ckptcli/workloads/silu.py:" in text
+    assert "element [1, 2]" in text
+
+
+def test_the_recorded_programs_pass(capsys: pytest.CaptureFixture[str]) -> None:
+    path = DATA / "burn_conformance.jsonl"
+    assert run_command(["check", "-q", "--json", "--workload", f"graph:{path}"]) == 0
+    programs = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert len(programs) == 400
+    assert all(found["passed"] for program in programs for found in program["checks"])
+    assert sum(bool(program["checks"][0]["differences"]) for program in programs) > 150
+
+
+def test_a_wrong_gradient_and_an_unusable_difference_are_told_apart() -> None:
+    assert DirectionalDifference(1.0, 1.0 + 1e-9, 1e-10).agrees
+    assert not DirectionalDifference(1.0, 1.1, 1e-10).agrees
+    assert not DirectionalDifference(1.0, 1.1, 0.5).is_usable
+
+
+@pytest.mark.parametrize(
+    ("expected", "found", "element", "ulp"),
+    [
+        ([1.0, 2.0], [1.0, np.nextafter(2.0, 3.0)], (1,), 1.0),
+        ([0.0], [-0.0], (0,), 0.0),
+        ([np.nan, 1.0], [np.nan, 1.5], (1,), 2.0**51),
+        ([1.0], [np.nan], (0,), None),
+        ([1.0], [1.0, 1.0], (), None),
+    ],
+)
+def test_where_two_arrays_first_differ(
+    expected: list[float], found: list[float], element: tuple[int, ...], ulp: float | None
+) -> None:
+    difference = first_difference(np.array(expected), np.array(found))
+    assert difference is not None
+    assert (difference.element, difference.ulp) == (element, ulp)
+
+
+def test_equal_bits_do_not_differ() -> None:
+    values = np.array([0.0, -0.0, np.nan, np.inf])
+    assert first_difference(values, values.copy()) is None
