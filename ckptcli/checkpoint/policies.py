@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from ckptcli.checkpoint.user_code import is_user_code, load_name
 from ckptcli.errors import UnknownNameError, UsageError
 from ckptcli.graph import Node
 
@@ -143,12 +144,17 @@ _OF_POLICIES = save_from_both_policies.__name__
 
 
 def parse_policy(text: str) -> Policy:
-    """The policy that `NAME` or `NAME(ARGUMENT, ...)` stands for.
+    """The policy that `NAME`, `NAME(ARGUMENT, ...)` or `FILE.py:NAME` stands for.
 
     Raises:
         UnknownNameError: no policy has this name.
-        UsageError: arguments that do not fit it.
+        UsageError: arguments that do not fit it, or a name that is no function.
     """
+    if is_user_code(text):
+        policy = load_name(text.strip())
+        if not callable(policy):
+            raise UsageError(f"policy `{text}` is not a function", "it takes a `ValueInfo`")
+        return policy
     name, bracket, rest = text.strip().partition("(")
     known = [*_PLAIN, *_WITH_NAMES, _OF_POLICIES]
     if name not in known:

@@ -27,6 +27,7 @@ from ckptcli.errors import EngineError, UnknownNameError
 from ckptcli.events import Event, Fanout, Level, Recorder, Sink
 from ckptcli.report.explain import explained_log
 from ckptcli.report.log import burn_line
+from ckptcli.report.log_diff import log_diff
 
 if TYPE_CHECKING:
     from ckptcli.checkpoint.strategies.base import Strategy
@@ -53,6 +54,13 @@ LEVELS = {"basic": Level.BASIC, "medium": Level.MEDIUM, "full": Level.FULL}
     "configuration's, else full]",
 )
 @click.option("--explain", is_flag=True, help="Say of each node what became of it, and sum up.")
+@click.option(
+    "--diff",
+    nargs=2,
+    metavar="A B",
+    shell_complete=complete_strategy,
+    help="Set the retrievals of two strategies side by side.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object a pass.")
 @click.option("--force", is_flag=True, help="Run what cannot fit in memory.")
 @click.option("-q", "--quiet", is_flag=True, help="No warnings.")
@@ -64,6 +72,7 @@ def command(
     strategy_texts: tuple[str, ...],
     level_name: str | None,
     explain: bool,
+    diff: tuple[str, str] | None,
     as_json: bool,
     force: bool,
     quiet: bool,
@@ -76,7 +85,7 @@ def command(
     """
     settings = logger_settings(config_path)
     level = _level(level_name, settings)
-    strategies = parse_strategies(strategy_texts)
+    strategies = parse_strategies(diff or strategy_texts)
     workloads, warnings = open_from_options(ctx)
     passes = [
         _Pass(getattr(workload, "index", 0), workload, strategy)
@@ -85,6 +94,10 @@ def command(
     ]
     _check(passes, force)
     warn(warnings, quiet)
+    if diff:
+        for workload in workloads:
+            _print_diff(workload, strategies)
+        return
     with ExitStack() as stack:  # one sink for all passes: without `append` it empties its file
         elsewhere = open_log_sink(replace(settings, stdout=False), sys.stderr, level)
         sinks = [stack.enter_context(sink) for sink in elsewhere]
@@ -93,6 +106,17 @@ def command(
             where = f"case {one.case}: " if len(workloads) > 1 else ""
             warn([where + note for note in notes], quiet)
             _print(one, lines, gradients if as_json else None)
+
+
+def _print_diff(workload: Workload, strategies: Sequence[Strategy]) -> None:
+    from ckptcli.profiling.log_pass import log_pass
+
+    first, second = Recorder(), Recorder()
+    for strategy, recorder in zip(strategies, (first, second)):
+        log_pass(workload, strategy, recorder)
+    names = strategies[0].name, strategies[1].name
+    for line in log_diff(names, first.events, second.events):
+        click.echo(line)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +168,7 @@ def _run(
     except EngineError as error:
         raise type(error)(f"{one.workload.title}: {error.message}", error.hint) from error
     lines = (
-        list(explained_log(recorder.events, one.strategy.name, level))
+        list(explained_log(recorder.events, one.strategy.name, level, one.strategy.follows_marks))
         if explain
         else _burn_lines(recorder.events, level)
     )

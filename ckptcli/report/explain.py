@@ -10,19 +10,34 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 
 from ckptcli import units
-from ckptcli.events import BackwardStarted, Event, Level, NodeCreated, Recomputed, Retrieved
+from ckptcli.events import (
+    BackwardStarted,
+    Event,
+    Level,
+    NodeCreated,
+    Recomputed,
+    RegionClosed,
+    Retrieved,
+    ValueNamed,
+)
 from ckptcli.report.log import burn_line
 
 PREFIX = "# "
 
 
-def explained_log(events: Sequence[Event], strategy: str, level: Level) -> Iterator[str]:
-    """The log lines of a recorded pass at `level`, with the explanation around them."""
+def explained_log(
+    events: Sequence[Event], strategy: str, level: Level, follows_marks: bool
+) -> Iterator[str]:
+    """The log lines of a recorded pass at `level`, with the explanation around them.
+
+    `follows_marks` is whether the strategy recomputes what an op marks as memory bound.
+    """
     created = [event for event in events if isinstance(event, NodeCreated)]
     started = next((event for event in events if isinstance(event, BackwardStarted)), None)
     yield PREFIX + _graph_size(created, started, strategy)
     if level >= Level.MEDIUM:
-        yield from (PREFIX + line for line in _nodes(created, events, started))
+        yield from (PREFIX + line for line in _regions(events))
+        yield from (PREFIX + line for line in _nodes(created, events, started, follows_marks))
     for event in events:
         line = burn_line(event, level)
         if line is not None:
@@ -41,9 +56,21 @@ def _graph_size(
     )
 
 
+def _regions(events: Sequence[Event]) -> Iterator[str]:
+    for event in events:
+        if isinstance(event, RegionClosed):
+            inside = "inside another" if event.depth > 1 else units.count(len(event.nodes), "node")
+            saved = ", ".join(map(str, event.saved)) or "none"
+            yield f"region {event.name}: {inside}; values that its policy saves: {saved}"
+
+
 def _nodes(
-    created: Sequence[NodeCreated], events: Sequence[Event], started: BackwardStarted | None
+    created: Sequence[NodeCreated],
+    events: Sequence[Event],
+    started: BackwardStarted | None,
+    follows_marks: bool,
 ) -> Iterator[str]:
+    names = {event.node_id: event.name for event in events if isinstance(event, ValueNamed)}
     dropped = Counter(() if started is None else started.dropped_backups)
     ops = {event.node_id: event.op or "leaf" for event in created}
     needed_by = _needed_by(created, events, ops)
@@ -55,11 +82,14 @@ def _nodes(
             f"node {event.node_id} {ops[event.node_id]}({parents}) {list(event.shape)} "
             f"{event.dtype} {units.size(event.value_bytes)}: {fate}"
         )
+        if event.node_id in names:
+            text += f", named {names[event.node_id]}"
         if needed_by[event.node_id]:
             text += f", needed by {', '.join(needed_by[event.node_id])}"
         if dropped[event.node_id]:
             text += f", {units.count(dropped[event.node_id], 'backup')} dropped unused"
-        if event.memory_bound and not event.recompute and event.untracked_parents:
+        is_held = event.memory_bound and not event.recompute
+        if follows_marks and is_held and event.untracked_parents:
             constants = ", ".join(map(str, event.untracked_parents))
             text += f"; memory bound, but held where needed: parent {constants} is a constant"
         yield text

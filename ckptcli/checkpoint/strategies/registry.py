@@ -8,7 +8,8 @@ from typing import TypeVar
 
 import ckptcli.checkpoint.strategies as package
 from ckptcli.checkpoint.strategies.base import Strategy
-from ckptcli.errors import UnknownNameError
+from ckptcli.checkpoint.user_code import is_user_code, load_name
+from ckptcli.errors import UnknownNameError, UsageError
 
 _REGISTRY: dict[str, type[Strategy]] = {}
 
@@ -29,14 +30,25 @@ def registry() -> dict[str, type[Strategy]]:
 
 
 def parse_strategy(text: str) -> Strategy:
-    """The strategy that `NAME` or `NAME:ARGUMENTS` stands for.
+    """The strategy that `NAME`, `NAME:ARGUMENTS` or `FILE.py:NAME` stands for.
+
+    A class or an object of the user's own is taken as it is.
 
     Raises:
         UnknownNameError: no strategy has this name.
-        UsageError: arguments that the strategy does not take.
+        UsageError: arguments that the strategy does not take, or a name that is no strategy.
     """
     keyword, _, arguments = text.partition(":")
     known = registry()
-    if keyword not in known:
+    if keyword in known:
+        return known[keyword].parse(arguments)
+    if not is_user_code(text):
         raise UnknownNameError("strategy", keyword, known)
-    return known[keyword].parse(arguments)
+    found = load_name(text)
+    strategy = found() if isinstance(found, type) else found
+    if not isinstance(strategy, Strategy):
+        raise UsageError(
+            f"`{text}` is not a strategy",
+            "derive it from ckptcli.checkpoint.strategies.base.Strategy",
+        )
+    return strategy

@@ -1,0 +1,74 @@
+"""`FILE.py:NAME`: strategies and policies of the user's own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ckptcli.autodiff.device import device
+from ckptcli.checkpoint.strategies.registry import parse_strategy
+from ckptcli.errors import UnknownNameError, UsageError
+from ckptcli.profiling.memory_pass import memory_pass
+from ckptcli.workloads.silu import SiluWorkload
+
+PROGRAM = '''
+from ckptcli.checkpoint.strategies.base import Strategy
+
+def products(value):
+    return value.op == "matmul"
+
+class Everything(Strategy):
+    """Recompute what only has tracked operands, products too."""
+    keyword = "everything"
+    summary = "recompute all of it"
+    label = "Everything"
+    def recomputes(self, node):
+        return node.mask == node.op.all_tracked
+
+ready = Everything()
+number = 3
+'''
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "mine.py"
+    path.write_text(PROGRAM)
+    return path
+
+
+@pytest.mark.parametrize("name", ["Everything", "ready"])
+def test_a_strategy_of_ones_own(file: Path, name: str) -> None:
+    strategy = parse_strategy(f"{file}:{name}")
+    measured = memory_pass(SiluWorkload(3, 8), device(), strategy)
+    reference = memory_pass(SiluWorkload(3, 8), device(), parse_strategy("none"))
+    assert measured.outcome.recomputed_by_op["matmul"] == 2
+    assert measured.outcome.grad_sha256 == reference.outcome.grad_sha256
+
+
+def test_a_policy_of_ones_own(file: Path) -> None:
+    strategy = parse_strategy(f"remat:every=3,policy={file}:products")
+    measured = memory_pass(SiluWorkload(3, 8), device(), strategy)
+    assert "matmul" not in measured.outcome.recomputed_by_op
+    assert measured.memory.saved_tensors == 3
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{file}:Everythin", "did you mean"),
+        ("{file}:number", "is not a strategy"),
+        ("remat:policy={file}:number", "is not a function"),
+        ("absent.py:x", "`absent.py` cannot be loaded: FileNotFoundError"),
+    ],
+)
+def test_what_is_wrong_is_named(file: Path, text: str, message: str) -> None:
+    with pytest.raises((UsageError, UnknownNameError), match=message):
+        parse_strategy(text.format(file=file))
+
+
+def test_a_file_that_fails_is_named(tmp_path: Path) -> None:
+    (tmp_path / "bad.py").write_text("1 / 0\n")
+    with pytest.raises(UsageError, match=r"bad.py` cannot be loaded: ZeroDivisionError"):
+        parse_strategy(f"{tmp_path / 'bad.py'}:x")
