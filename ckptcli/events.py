@@ -84,6 +84,8 @@ class StepStarted:
 
     node_id: int
     op: str
+    evaluates_again: bool = False
+    """The op's backward evaluates the op itself once more, under every strategy."""
 
 
 @dataclass(frozen=True, slots=True)

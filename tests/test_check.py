@@ -9,9 +9,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ckptcli.autodiff.ops.elementwise import SIGMOID
+from ckptcli.autodiff.device import device
+from ckptcli.autodiff.ops.elementwise import SIGMOID, SIN
+from ckptcli.checkpoint.checkpointer import Checkpointer
 from ckptcli.checkpoint.strategies.registry import parse_strategy
 from ckptcli.cli.main import run_command
+from ckptcli.graph import Node
 from ckptcli.verify.bits import first_difference
 from ckptcli.verify.check import check
 from ckptcli.verify.differences import DirectionalDifference
@@ -62,7 +65,10 @@ def test_a_recomputed_value_one_ulp_off_is_named() -> None:
 
 
 @pytest.mark.usefixtures("unfaithful_sigmoid")
-def test_the_command_ends_with_5_and_the_evidence(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_ends_with_5_and_the_evidence(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
     assert run_command(["check", "-q", "--layers", "3", "--n", "8"]) == 5
     text = capsys.readouterr().out
     assert "balanced: FAILED" in text
@@ -106,3 +112,43 @@ def test_where_two_arrays_first_differ(
 def test_equal_bits_do_not_differ() -> None:
     values = np.array([0.0, -0.0, np.nan, np.inf])
     assert first_difference(values, values.copy()) is None
+
+
+@pytest.fixture
+def wrong_sine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A sine that is computed again comes back a little off."""
+    retro_forward = Checkpointer.retro_forward
+
+    def drifting(self: Checkpointer, node: Node) -> None:
+        retro_forward(self, node)
+        if node.op is SIN:
+            self.values[node.id] = self.values[node.id] + 1e-3
+
+    monkeypatch.setattr(Checkpointer, "retro_forward", drifting)
+
+
+@pytest.mark.usefixtures("wrong_sine")
+def test_a_failure_leaves_the_smallest_graph_that_fails(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ten ops; the fault needs a sine whose value is retrieved: leaf, sin, exp and no more."""
+    monkeypatch.chdir(tmp_path)
+    ops: list[dict[str, object]] = [{"op": "leaf", "req": True, "data": [0.1, 0.2]}]
+    for name in ("exp", "cos", "sin", "exp", "cos", "exp", "cos", "exp"):
+        ops.append({"op": name, "in": [len(ops) - 1]})
+    ops.append({"op": "sum", "in": [len(ops) - 1]})
+    Path("g.json").write_text(json.dumps({"ops": ops}))
+    assert run_command(["check", "--workload", "graph:g.json"]) == 5
+    assert "ckpt check --workload graph:failing-1.json" in capsys.readouterr().err
+    written = json.loads(Path("failing-1.json").read_text())
+    assert [op["op"] for op in written["ops"]] == ["leaf", "exp", "cos", "sin", "exp"]
+    assert written["strategy"] == "balanced"
+
+
+def test_silu_as_a_graph_is_the_same_program() -> None:
+    graph = DOUBLE.as_graph()
+    device_ = device().autodiff().watched_by(None)
+    expected = DOUBLE.load(device_).forward().root
+    root = graph.load(device_.watched_by(None)).forward().root
+    assert root.item() == expected.item()
+    assert json.loads(graph.as_json())["ops"][4] == {"op": "matmul", "in": [3, 0]}

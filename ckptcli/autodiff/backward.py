@@ -127,7 +127,7 @@ class _Pass:
             op: Op = step.op  # type: ignore[assignment]
             step_id = step.id
             if sink is not None:
-                sink.emit(StepStarted(step_id, op.name))
+                sink.emit(StepStarted(step_id, op.name, op.evaluates_again))
             saved = step.saved
             count = len(saved)
             if count == 1:

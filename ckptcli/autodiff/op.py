@@ -93,6 +93,7 @@ class Op:
             function such as exp counts as one.
         is_view: whether the forward moves no bytes.
         step_when_untracked: whether an untracked output counts as an op output for `backward()`.
+        evaluates_again: whether `backward` evaluates the op's own function, from its input.
         note: what is kept outside the checkpointer, in words; "" for nothing but shapes and
             scalars.
     """
@@ -109,6 +110,7 @@ class Op:
     flops: Callable[[Sequence[Shape], Shape], int] = one_flop_an_output
     is_view: bool = False
     step_when_untracked: bool = True
+    evaluates_again: bool = False
     note: str = ""
     all_tracked: int = field(init=False)
     memory_bound: bool = field(init=False)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import warnings
 from collections.abc import Iterator
-from dataclasses import asdict
+from dataclasses import asdict, replace
+from itertools import count
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -21,7 +23,9 @@ from ckptcli.cli.streams import warn
 from ckptcli.errors import UntrackedBackwardWarning
 
 if TYPE_CHECKING:
+    from ckptcli.checkpoint.strategies.base import Strategy
     from ckptcli.verify.check import Check
+    from ckptcli.workloads.base import Workload
 
 SCHEMA = "ckpt.check/1"
 WRONG = 5
@@ -72,9 +76,31 @@ def command(
             checks = [
                 check(workload, strategy, exact, ctx.params["seed"]) for strategy in strategies
             ]
-            passed = passed and all(found.passed for found in checks)
             _print(workload.title, checks, as_json)
+            for strategy, found in zip(strategies, checks):
+                if not found.passed:
+                    passed = False
+                    _write_smallest(workload, strategy)
     return 0 if passed else WRONG
+
+
+def _write_smallest(workload: Workload, strategy: Strategy) -> None:
+    """Write the smallest graph that still fails beside the caller, and say where."""
+    from ckptcli.report.output import OutputFile
+    from ckptcli.verify.check import check
+    from ckptcli.verify.smallest import smallest_failing
+
+    graph = workload.as_graph()
+    small = None
+    if not strategy.needs_layers:
+        small = smallest_failing(graph, lambda cut: not check(cut, strategy, cut).passed)
+    if small is None:
+        warn([f"{strategy.name}: as a graph file, in float64 and without layers, it does not fail"])
+        return
+    path = next(p for i in count(1) if not (p := Path(f"failing-{i}.json")).exists())
+    with OutputFile.open(path, force=False) as file:
+        file.write(replace(small, strategy=strategy.name).as_json())
+    click.echo(f"the smallest graph that fails: ckpt check --workload graph:{path}", err=True)
 
 
 def _print(title: str, checks: list[Check], as_json: bool) -> None:

@@ -12,7 +12,7 @@ import importlib
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TextIO
 
 import click
 
@@ -120,21 +120,21 @@ def run_command(arguments: Sequence[str] | None = None) -> int:
         report_error(error.message, error.hint)
         return error.exit_code
     except click.ClickException as error:
-        with contextlib.suppress(BrokenPipeError):  # the exit code says it too
+        with _nobody_has_to_read():
             error.show()
         return error.exit_code
     except (KeyboardInterrupt, click.Abort):
         click.echo("Interrupted", err=True)
         return INTERRUPTED
     except (ClosedPipe, BrokenPipeError):
-        _discard_stdout()
+        _discard(sys.stdout)
         return 0
     except MemoryError as error:
         report_error(f"out of memory: {error}", "use a smaller workload or fewer strategies")
         return 1
     except OSError as error:
         report_error(f"cannot write: {error}", None)
-        _discard_stdout()
+        _discard(sys.stdout)
         return 1
     return code if isinstance(code, int) else 0
 
@@ -146,15 +146,25 @@ def _open_missing_streams() -> None:
             setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
 
 
-def _discard_stdout() -> None:
+def _discard(stream: TextIO) -> None:
     """Let what is still buffered go nowhere, so that the interpreter's last flush succeeds."""
     with contextlib.suppress(OSError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def report_error(message: str, hint: str | None) -> None:
     """`Error: ...` on stderr, and the hint on a line of its own; nobody has to be reading."""
-    with contextlib.suppress(BrokenPipeError):
+    with _nobody_has_to_read():
         click.echo(f"Error: {message}", err=True)
         if hint:
             click.echo(f"\nhint: {hint}", err=True)
+
+
+@contextlib.contextmanager
+def _nobody_has_to_read() -> Iterator[None]:
+    """A closed stderr changes no exit code, which says it too."""
+    try:
+        yield
+        sys.stderr.flush()
+    except BrokenPipeError:
+        _discard(sys.stderr)

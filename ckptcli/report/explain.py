@@ -18,6 +18,7 @@ from ckptcli.events import (
     Recomputed,
     RegionClosed,
     Retrieved,
+    StepStarted,
     ValueNamed,
 )
 from ckptcli.report.log import burn_line
@@ -42,6 +43,7 @@ def explained_log(
         line = burn_line(event, level)
         if line is not None:
             yield line
+    yield from (PREFIX + line for line in _inside_steps(events))
     yield PREFIX + _summary(events)
 
 
@@ -122,8 +124,24 @@ def _summary(events: Sequence[Event]) -> str:
     retrieved = [event for event in events if isinstance(event, Retrieved)]
     longer = sum(event.n_nodes > 1 for event in retrieved)
     by_op = Counter(event.op for event in events if isinstance(event, Recomputed))
-    named = "" if not by_op else f" ({', '.join(f'{n} {op}' for op, n in sorted(by_op.items()))})"
     return (
         f"summary: {units.count(len(retrieved), 'retrieval')}, {longer} of more than one node; "
-        f"{units.count(sum(by_op.values()), 'node')} recomputed{named}"
+        f"{units.count(sum(by_op.values()), 'node')} recomputed{_in_brackets(by_op)}"
     )
+
+
+def _inside_steps(events: Sequence[Event]) -> Iterator[str]:
+    """What ops evaluate inside their own backward, under every strategy; no node of the graph."""
+    by_op = Counter(
+        event.op for event in events if isinstance(event, StepStarted) and event.evaluates_again
+    )
+    if by_op:
+        yield (
+            f"not counted: {units.count(sum(by_op.values()), 'evaluation')} of an op inside its "
+            f"own backward step{_in_brackets(by_op)}"
+        )
+
+
+def _in_brackets(by_op: Counter[str]) -> str:
+    named = ", ".join(f"{count} {op}" for op, count in sorted(by_op.items()))
+    return f" ({named})" if named else ""

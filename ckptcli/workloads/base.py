@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from ckptcli.autodiff.device import Device
 from ckptcli.autodiff.tensor import Tensor
+
+if TYPE_CHECKING:
+    from ckptcli.workloads.graph_case import GraphCase
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +60,9 @@ class Workload(Protocol):
 
     def with_parameters(self, arrays: Mapping[str, Any]) -> Workload:
         """The same program with other values of its parameters."""
+
+    def as_graph(self) -> GraphCase:
+        """The same program as a graph case: float64, without names and layers."""
 
     def needed_bytes(self, strategies: Sequence[str]) -> int:
         """A lower bound of the memory that one pass needs, whichever of `strategies` needs most."""

@@ -12,6 +12,7 @@ Source: the format of Burn's recorded conformance cases.
 from __future__ import annotations
 
 import inspect
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -83,6 +84,34 @@ class GraphCase:
             for index, call in enumerate(self.calls)
         )
         return replace(self, calls=calls)
+
+    def as_graph(self) -> GraphCase:
+        return self
+
+    def rooted_at(self, root: int) -> GraphCase:
+        """The part of the program that op `root` depends on."""
+        wanted = {root}
+        for index in range(root, -1, -1):
+            if index in wanted:
+                wanted.update(self.calls[index].inputs)
+        kept = sorted(wanted)
+        place = {index: position for position, index in enumerate(kept)}
+        calls = tuple(
+            replace(self.calls[index], inputs=tuple(place[i] for i in self.calls[index].inputs))
+            for index in kept
+        )
+        return replace(self, calls=calls, root=place[root])
+
+    def as_json(self) -> str:
+        """The case as a line of a graph file."""
+        ops: list[dict[str, Any]] = []
+        for call in self.calls:
+            if call.data is None:
+                ops.append({"op": call.name, "in": list(call.inputs), **call.arguments})
+            else:
+                shape, data = list(call.data.shape), call.data.ravel().tolist()
+                ops.append({"op": "leaf", "req": call.requires_grad, "data": data, "shape": shape})
+        return json.dumps({"strategy": self.strategy, "root": self.root, "ops": ops}) + "\n"
 
     def needed_bytes(self, strategies: Sequence[str]) -> int:
         """The leaves; `check` has shown that one forward pass fits."""

@@ -22,6 +22,7 @@ from ckptcli.autodiff.regions import checkpoint_name
 from ckptcli.autodiff.tensor import Tensor
 from ckptcli.errors import UsageError
 from ckptcli.workloads.base import ForwardResult, Workload
+from ckptcli.workloads.graph_case import GraphCase, OpCall
 from ckptcli.workloads.registry import WorkloadOptions, workload
 
 
@@ -109,6 +110,23 @@ class SiluWorkload:
         other = SiluWorkload(self.layers, self.n, self.batch, self.dtype, self.seed)
         other.arrays = ([arrays[f"w{i}"] for i in range(self.layers)], self.arrays[1])
         return other
+
+    def as_graph(self) -> GraphCase:
+        weights, x = self.arrays
+        calls = [
+            OpCall("leaf", (), {}, weight.astype(np.float64), requires_grad=True)
+            for weight in weights
+        ]
+        calls.append(OpCall("leaf", (), {}, x.astype(np.float64)))
+        for layer in range(self.layers):
+            p = len(calls)
+            calls += [
+                OpCall("matmul", (p - 1, layer), {}),
+                OpCall("sigmoid", (p,), {}),
+                OpCall("mul", (p, p + 1), {}),
+            ]
+        calls.append(OpCall("sum", (len(calls) - 1,), {}))
+        return GraphCase(self.title, 0, tuple(calls), len(calls) - 1, None)
 
     def needed_bytes(self, strategies: Sequence[str]) -> int:
         """Parameters, input, and what is live beside them in the steps that need most.

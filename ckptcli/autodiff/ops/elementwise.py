@@ -20,14 +20,25 @@ from ckptcli.graph import Bound
 
 
 def elementwise_op(
-    name: str, forward: Callable[..., Any], derivative: Callable[[Any, Any], Any]
+    name: str,
+    forward: Callable[..., Any],
+    derivative: Callable[[Any, Any], Any],
+    evaluates_again: bool = False,
 ) -> Op:
     """An op whose gradient is `derivative(namespace, x)` times the incoming one."""
 
     def backward(xp: Any, grad: Any, owned: bool, kept: list[Any], step: Any) -> Any:
         return xp.multiply(grad, derivative(xp, kept.pop()), grad if owned else None)
 
-    return Op(name, Bound.MEMORY, 1, forward, backward, keeps=KEEPS_INPUT)
+    return Op(
+        name,
+        Bound.MEMORY,
+        1,
+        forward,
+        backward,
+        keeps=KEEPS_INPUT,
+        evaluates_again=evaluates_again,
+    )
 
 
 def _log1p_derivative(xp: Any, x: Any) -> Any:
@@ -65,14 +76,14 @@ def _log_sigmoid(xp: Any, x: Any, _: Any) -> Any:
     return xp.subtract(xp.minimum(x, 0.0), tail)
 
 
-EXP = elementwise_op("exp", lambda xp, x, _: xp.exp(x), lambda xp, x: xp.exp(x))
+EXP = elementwise_op("exp", lambda xp, x, _: xp.exp(x), lambda xp, x: xp.exp(x), True)
 LOG = elementwise_op("log", lambda xp, x, _: xp.log(x), lambda xp, x: xp.reciprocal(x))
 LOG1P = elementwise_op("log1p", lambda xp, x, _: xp.log1p(x), _log1p_derivative)
-SQRT = elementwise_op("sqrt", lambda xp, x, _: xp.sqrt(x), _sqrt_derivative)
+SQRT = elementwise_op("sqrt", lambda xp, x, _: xp.sqrt(x), _sqrt_derivative, True)
 ABS = elementwise_op("abs", lambda xp, x, _: xp.abs(x), lambda xp, x: xp.sign(x))
 SIN = elementwise_op("sin", lambda xp, x, _: xp.sin(x), lambda xp, x: xp.cos(x))
 COS = elementwise_op("cos", lambda xp, x, _: xp.cos(x), _cos_derivative)
-TANH = elementwise_op("tanh", lambda xp, x, _: xp.tanh(x), _tanh_derivative)
+TANH = elementwise_op("tanh", lambda xp, x, _: xp.tanh(x), _tanh_derivative, True)
 RELU = Op(
     "relu",
     Bound.MEMORY,
@@ -92,6 +103,7 @@ SIGMOID = Op(
         kept.pop(), grad, grad if owned else None
     ),
     keeps=KEEPS_INPUT,
+    evaluates_again=True,
 )
 GELU = Op(
     "gelu",

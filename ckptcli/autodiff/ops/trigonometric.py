@@ -47,7 +47,7 @@ def _atanh_derivative(xp: Any, x: Any) -> Any:
     return xp.reciprocal(xp.subtract(1.0, xp.square(x)))
 
 
-TAN = elementwise_op("tan", lambda xp, x, _: xp.tan(x), _tan_derivative)
+TAN = elementwise_op("tan", lambda xp, x, _: xp.tan(x), _tan_derivative, True)
 SINH = elementwise_op("sinh", lambda xp, x, _: xp.sinh(x), lambda xp, x: xp.cosh(x))
 COSH = elementwise_op("cosh", lambda xp, x, _: xp.cosh(x), lambda xp, x: xp.sinh(x))
 ASIN = elementwise_op("asin", lambda xp, x, _: xp.asin(x), _asin_derivative)
