@@ -69,7 +69,8 @@ def test_explain_marks_its_own_lines_and_keeps_burns(ckpt: Command) -> None:
     )
     node = next(line for line in lines if line.startswith("# node 5 "))
     assert node == (
-        "# node 5 mul(3, 4) [64, 64] float32 16.0 KiB: recomputed, 1 use, needed by 6 (matmul)"
+        "# node 5 mul(3, 4) [64, 64] float32 16.0 KiB: recomputed, 1 use, named h, "
+        "needed by 6 (matmul)"
     )
 
 
@@ -364,3 +365,12 @@ def test_environment_variables_of_the_blas_are_recorded(
     assert record["machine"]["openblas_variables"]["OPENBLAS_VERBOSE"] == "0"
     assert record["machine"]["cores"] >= 1
     assert os.environ["OPENBLAS_VERBOSE"] == "0"
+
+
+def test_a_difference_of_two_logs_shows_where_the_counts_differ(ckpt: Command) -> None:
+    lines = ckpt("log", "--diff", "none", "balanced").out.splitlines()
+    assert lines[-1] == "9 of 9 retrievals ask for the same value in the same order"
+    rows = {tuple(line.split()[:4]): line.split()[4:6] for line in lines[1:-1]}
+    assert rows[("5", "(mul)", "6", "(matmul)")] == ["1", "3"]
+    assert sum(counts[0] != counts[1] for counts in rows.values()) == 2
+    assert lines[4].endswith("by way of 3, 4, 5")

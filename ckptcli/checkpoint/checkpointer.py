@@ -75,34 +75,19 @@ class Checkpointer:
         return self.values[node_id]
 
     def compute_up_to(self, node: Node) -> None:
-        """Compute `node` again, and on the way to it whatever is not held."""
+        """Compute `node` again, and first what is not held on the way to it, parents in order."""
         retro_forwards = self.retro_forwards
-        for needed in self.topological_order(node):
-            if retro_forwards.pop(needed.id, None) is not None:
-                self.retro_forward(needed)
-
-    def topological_order(self, node: Node) -> list[Node]:
-        """Post-order from `node` through what is not held; a held value ends its branch."""
-        retro_forwards = self.retro_forwards
-        order: list[Node] = []
-        seen: set[int] = set()
-        stack = [(node, False)]
+        stack = [node]
         while stack:
-            current, parents_done = stack.pop()
-            if parents_done:
-                order.append(current)
-                continue
-            if current.id in seen:
-                continue
-            seen.add(current.id)
-            if current.id not in retro_forwards:
-                order.append(current)
-                continue
-            stack.append((current, True))
-            for parent in reversed(current.parents):
-                if parent.id not in seen:
-                    stack.append((parent, False))
-        return order
+            current = stack[-1]
+            for parent in current.parents:
+                if parent.id in retro_forwards:
+                    stack.append(parent)
+                    break
+            else:
+                stack.pop()
+                del retro_forwards[current.id]
+                self.retro_forward(current)
 
     def retro_forward(self, node: Node) -> None:
         """Compute the node again from its parents' states; its use count stays."""
@@ -111,6 +96,9 @@ class Checkpointer:
         take = self.take
         if len(parents) == 1:
             value = op.forward(self.namespace, take(parents[0].id), node.params)
+        elif len(parents) == 2:
+            lhs, rhs = take(parents[0].id), take(parents[1].id)
+            value = op.forward(self.namespace, lhs, rhs, node.params)
         else:
             inputs = [take(parent.id) for parent in parents]
             value = op.forward(self.namespace, *inputs, node.params)
@@ -151,6 +139,29 @@ class WatchedCheckpointer(Checkpointer):
             self.sink.emit(Visited(needed.id))
             if self.retro_forwards.pop(needed.id, None) is not None:
                 self.retro_forward(needed)
+
+    def topological_order(self, node: Node) -> list[Node]:
+        """Post-order from `node` through what is not held; a held value ends its branch."""
+        retro_forwards = self.retro_forwards
+        order: list[Node] = []
+        seen: set[int] = set()
+        stack = [(node, False)]
+        while stack:
+            current, parents_done = stack.pop()
+            if parents_done:
+                order.append(current)
+                continue
+            if current.id in seen:
+                continue
+            seen.add(current.id)
+            if current.id not in retro_forwards:
+                order.append(current)
+                continue
+            stack.append((current, True))
+            for parent in reversed(current.parents):
+                if parent.id not in seen:
+                    stack.append((parent, False))
+        return order
 
     def retro_forward(self, node: Node) -> None:
         op: Step = node.op  # type: ignore[assignment]
