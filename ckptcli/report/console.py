@@ -142,7 +142,7 @@ def _comparison(record: RunRecord, screen: Screen) -> Table:
         memory = strategy.memory
         count = f" ({memory.saved_tensors})" if wide else ""
         table.add_row(
-            strategy.strategy + (" (reference)" if strategy.reference and not narrow else ""),
+            strategy.strategy,
             units.size(memory.saved_bytes) + count,
             units.size(memory.ledger_peak_bytes),
             *([] if narrow else [str(strategy.outcome.recomputed_nodes)]),
@@ -154,7 +154,7 @@ def _comparison(record: RunRecord, screen: Screen) -> Table:
 
 def _ratio(record: StrategyRecord, run: RunRecord) -> str:
     if record is run.reference:
-        return "1.00x"
+        return "reference"
     ratio = None if record.ratios is None else record.ratios["total"]
     return units.UNKNOWN if ratio is None else f"{units.ratio(ratio.median)} {ratio.verdict}"
 
