@@ -58,6 +58,22 @@ MODULE_CASES: dict[str, list[Case]] = {
     "conv_transpose3d": [
         Case(lambda x, w: x.conv_transpose3d(w, stride=2), ((1, 2, 2, 1, 2), (2, 2, 2, 2, 1))),
     ],
+    "deform_conv2d": [
+        Case(lambda x, o, w: x.deform_conv2d(o, w), ((2, 2, 4, 3), (2, 8, 3, 2), (3, 2, 2, 2))),
+        Case(
+            lambda x, o, w, m: x.deform_conv2d(o, w, m, padding=1),
+            ((1, 2, 3, 3), (1, 18, 3, 3), (2, 2, 3, 3), (1, 9, 3, 3)),
+        ),
+        Case(
+            lambda x, o, w, m, b: x.deform_conv2d(o, w, m, b, [2, 1], [1, 0], [1, 2], 2, 4),
+            ((2, 4, 5, 4), (2, 32, 3, 2), (6, 2, 2, 2), (2, 16, 3, 2), (6,)),
+        ),
+        Case(
+            lambda x, o, w, b: x.deform_conv2d(o * 9.0, w, None, b),
+            ((1, 1, 2, 2), (1, 2, 2, 2), (1, 1, 1, 1), (1,)),
+        ),
+        Case(lambda x, o, w: x.deform_conv2d(o, w), ((0, 1, 2, 2), (0, 2, 2, 2), (2, 1, 1, 1))),
+    ],
     "avg_pool1d": [
         Case(lambda x, c=c: x.avg_pool1d(3, 2, 1, c), ((2, 2, 7),)) for c in (True, False)
     ],
