@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from ckptcli import cat
 from tests.case_kit import REDUCED, Case, alone, each_dim, pairs
 
@@ -73,6 +75,19 @@ MODULE_CASES: dict[str, list[Case]] = {
             ((1, 1, 2, 2), (1, 2, 2, 2), (1, 1, 1, 1), (1,)),
         ),
         Case(lambda x, o, w: x.deform_conv2d(o, w), ((0, 1, 2, 2), (0, 2, 2, 2), (2, 1, 1, 1))),
+    ],
+    "ctc_loss": [
+        Case(
+            lambda x: x.ctc_loss([[1, 2, 2], [3, 9, 9], [2, 1, 7]], [6, 4, 5], [3, 1, 2]),
+            ((6, 3, 4),),
+        ),
+        Case(
+            lambda x: x.log_softmax(2).ctc_loss([[0, 1], [0, 0]], [5, 5], [2, 2], 2), ((5, 2, 3),)
+        ),
+        Case(lambda x: x.ctc_loss([[1, 2], [0, 0]], [4, 2], [2, 0]), ((4, 2, 3),)),
+        Case(lambda x: x.ctc_loss([[]], [3], [0]), ((3, 1, 2),)),
+        Case(lambda x: x.ctc_loss([[1]], [1], [1]), ((1, 1, 2),)),
+        Case(lambda x: x.ctc_loss(np.zeros((0, 2), int), [], []), ((3, 0, 2),)),
     ],
     "avg_pool1d": [
         Case(lambda x, c=c: x.avg_pool1d(3, 2, 1, c), ((2, 2, 7),)) for c in (True, False)

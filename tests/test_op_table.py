@@ -43,6 +43,7 @@ TABLE: dict[str, dict[tuple[str, ...], str]] = {
         ("x", "weight", "bias"): "conv1d conv2d conv3d conv_transpose1d conv_transpose2d "
         "conv_transpose3d",
         ("x", "offset", "weight", "mask", "bias"): "deform_conv2d",
+        ("log_probs",): "ctc_loss",
         ("x",): "avg_pool1d avg_pool2d adaptive_avg_pool1d adaptive_avg_pool2d "
         "adaptive_avg_pool3d interpolate max_pool1d max_pool2d",
     },
