@@ -90,10 +90,13 @@ MODULE_CASES: dict[str, list[Case]] = {
         Case(lambda x: x.ctc_loss(np.zeros((0, 2), int), [], []), ((3, 0, 2),)),
     ],
     "avg_pool1d": [
-        Case(lambda x, c=c: x.avg_pool1d(3, 2, 1, c), ((2, 2, 7),)) for c in (True, False)
+        Case(lambda x, c=c, up=up: x.avg_pool1d(3, 2, 1, c, up), ((2, 2, 8),))
+        for c in (True, False)
+        for up in (True, False)
     ],
     "avg_pool2d": [
         Case(lambda x: x.avg_pool2d([2, 3], [1, 2], [1, 0]), ((2, 1, 4, 5),)),
+        Case(lambda x: x.avg_pool2d([2, 3], 3, [1, 0], ceil_mode=True), ((1, 2, 4, 2),)),
         Case(lambda x: x.avg_pool2d(1), ((1, 1, 1, 1),)),
         Case(lambda x: x.avg_pool2d(2, 2), ((0, 1, 4, 4),)),
     ],
@@ -103,15 +106,23 @@ MODULE_CASES: dict[str, list[Case]] = {
     "max_pool1d": [
         Case(lambda x: x.max_pool1d(3, 2, 1), ((2, 2, 7),)),
         Case(lambda x: x.max_pool1d(2, 1, 0, 2), ((2, 2, 6),)),
+        Case(lambda x: x.max_pool1d(2, 3, 0, 2, True), ((2, 2, 8),)),
         Case(lambda x: x.max_pool1d(2), ((0, 2, 6),)),
     ],
     "max_pool2d": [
         Case(lambda x: x.max_pool2d([2, 3], [1, 2], [1, 1]), ((2, 3, 4, 5),)),
+        Case(lambda x: x.max_pool2d([2, 3], [3, 2], [0, 1], ceil_mode=True), ((1, 2, 4, 6),)),
         Case(lambda x: x.max_pool2d(1), ((1, 1, 1, 1),)),
     ],
     "interpolate": [
         Case(lambda x, m=m, a=a: x.interpolate([5, 3], m, a), ((2, 1, 3, 4),))
-        for m, a in (("nearest", True), ("bilinear", True), ("bilinear", False))
+        for m, a in (
+            ("nearest", True),
+            ("bilinear", True),
+            ("bilinear", False),
+            ("bicubic", True),
+            ("bicubic", False),
+        )
     ],
     "rfft": [
         *(

@@ -12,6 +12,7 @@ from ckptcli.autodiff.functions.softmax import log_softmax
 from ckptcli.autodiff.ops.table import operation
 from ckptcli.autodiff.positions import checked_indices
 from ckptcli.autodiff.tensor import Tensor
+from ckptcli.errors import ShapeError
 
 
 @operation()
@@ -30,6 +31,8 @@ def cross_entropy_with_logits(logits: Tensor, target: Tensor) -> Tensor:
 @operation()
 def cross_entropy(logits: Tensor, classes: Any, pad_classes: Sequence[int] = ()) -> Tensor:
     """The cross entropy of one class a row; rows of a padding class count as 0."""
+    if len(logits.shape) != 2:
+        raise ShapeError(f"`cross_entropy` needs logits of rank 2, got {list(logits.shape)}")
     namespace = logits.device.namespace
     rows, count = logits.shape
     indices = namespace.reshape(checked_indices(logits, classes, count, "cross_entropy"), (rows,))
