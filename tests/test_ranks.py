@@ -53,8 +53,12 @@ def test_an_op_takes_its_operands_or_says_why_not(name: str, shape: tuple[int, .
         (lambda x: x.batch_norm(x, x, x, x), r"`batch_norm` needs x of rank 2 or more.* \[3\]"),
         (lambda x: x.batch_norm_train(x, x), r"`batch_norm_train` needs x of rank 2.* \[3\]"),
         (lambda x: x.cross_entropy([0]), r"`cross_entropy` needs logits of rank 2, got \[3\]"),
+        (
+            lambda x: x.reshape([1, 3]).cross_entropy([0, 1]),
+            r"`cross_entropy` needs a class for each of 1 row",
+        ),
     ],
 )
-def test_rank_1_where_there_must_be_more(call: Any, reason: str) -> None:
+def test_what_does_not_fit(call: Any, reason: str) -> None:
     with pytest.raises(ShapeError, match=reason):
         call(leaf(unwatched("none"), [1.0, 2.0, 3.0]))

@@ -5,6 +5,7 @@ Source: Burn 0.22.1, `burn-tensor/src/tensor/loss`, `burn-nn/src/loss`.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -35,7 +36,11 @@ def cross_entropy(logits: Tensor, classes: Any, pad_classes: Sequence[int] = ())
         raise ShapeError(f"`cross_entropy` needs logits of rank 2, got {list(logits.shape)}")
     namespace = logits.device.namespace
     rows, count = logits.shape
-    indices = namespace.reshape(checked_indices(logits, classes, count, "cross_entropy"), (rows,))
+    given = checked_indices(logits, classes, count, "cross_entropy")
+    if math.prod(given.shape) != rows:
+        shape = list(given.shape)
+        raise ShapeError(f"`cross_entropy` needs a class for each of {rows} row(s), got {shape}")
+    indices = namespace.reshape(given, (rows,))
     chosen = log_softmax(logits, 1).gather(1, namespace.reshape(indices, (rows, 1)))
     flat = chosen.reshape([rows])
     if pad_classes:
