@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from ckptcli import cat
 from tests.case_kit import REDUCED, Case, alone, each_dim, pairs
 
@@ -58,11 +60,43 @@ MODULE_CASES: dict[str, list[Case]] = {
     "conv_transpose3d": [
         Case(lambda x, w: x.conv_transpose3d(w, stride=2), ((1, 2, 2, 1, 2), (2, 2, 2, 2, 1))),
     ],
+    "deform_conv2d": [
+        Case(lambda x, o, w: x.deform_conv2d(o, w), ((2, 2, 4, 3), (2, 8, 3, 2), (3, 2, 2, 2))),
+        Case(
+            lambda x, o, w, m: x.deform_conv2d(o, w, m, padding=1),
+            ((1, 2, 3, 3), (1, 18, 3, 3), (2, 2, 3, 3), (1, 9, 3, 3)),
+        ),
+        Case(
+            lambda x, o, w, m, b: x.deform_conv2d(o, w, m, b, [2, 1], [1, 0], [1, 2], 2, 4),
+            ((2, 4, 5, 4), (2, 32, 3, 2), (6, 2, 2, 2), (2, 16, 3, 2), (6,)),
+        ),
+        Case(
+            lambda x, o, w, b: x.deform_conv2d(o * 9.0, w, None, b),
+            ((1, 1, 2, 2), (1, 2, 2, 2), (1, 1, 1, 1), (1,)),
+        ),
+        Case(lambda x, o, w: x.deform_conv2d(o, w), ((0, 1, 2, 2), (0, 2, 2, 2), (2, 1, 1, 1))),
+    ],
+    "ctc_loss": [
+        Case(
+            lambda x: x.ctc_loss([[1, 2, 2], [3, 9, 9], [2, 1, 7]], [6, 4, 5], [3, 1, 2]),
+            ((6, 3, 4),),
+        ),
+        Case(
+            lambda x: x.log_softmax(2).ctc_loss([[0, 1], [0, 0]], [5, 5], [2, 2], 2), ((5, 2, 3),)
+        ),
+        Case(lambda x: x.ctc_loss([[1, 2], [0, 0]], [4, 2], [2, 0]), ((4, 2, 3),)),
+        Case(lambda x: x.ctc_loss([[]], [3], [0]), ((3, 1, 2),)),
+        Case(lambda x: x.ctc_loss([[1]], [1], [1]), ((1, 1, 2),)),
+        Case(lambda x: x.ctc_loss(np.zeros((0, 2), int), [], []), ((3, 0, 2),)),
+    ],
     "avg_pool1d": [
-        Case(lambda x, c=c: x.avg_pool1d(3, 2, 1, c), ((2, 2, 7),)) for c in (True, False)
+        Case(lambda x, c=c, up=up: x.avg_pool1d(3, 2, 1, c, up), ((2, 2, 8),))
+        for c in (True, False)
+        for up in (True, False)
     ],
     "avg_pool2d": [
         Case(lambda x: x.avg_pool2d([2, 3], [1, 2], [1, 0]), ((2, 1, 4, 5),)),
+        Case(lambda x: x.avg_pool2d([2, 3], 3, [1, 0], ceil_mode=True), ((1, 2, 4, 2),)),
         Case(lambda x: x.avg_pool2d(1), ((1, 1, 1, 1),)),
         Case(lambda x: x.avg_pool2d(2, 2), ((0, 1, 4, 4),)),
     ],
@@ -72,15 +106,23 @@ MODULE_CASES: dict[str, list[Case]] = {
     "max_pool1d": [
         Case(lambda x: x.max_pool1d(3, 2, 1), ((2, 2, 7),)),
         Case(lambda x: x.max_pool1d(2, 1, 0, 2), ((2, 2, 6),)),
+        Case(lambda x: x.max_pool1d(2, 3, 0, 2, True), ((2, 2, 8),)),
         Case(lambda x: x.max_pool1d(2), ((0, 2, 6),)),
     ],
     "max_pool2d": [
         Case(lambda x: x.max_pool2d([2, 3], [1, 2], [1, 1]), ((2, 3, 4, 5),)),
+        Case(lambda x: x.max_pool2d([2, 3], [3, 2], [0, 1], ceil_mode=True), ((1, 2, 4, 6),)),
         Case(lambda x: x.max_pool2d(1), ((1, 1, 1, 1),)),
     ],
     "interpolate": [
         Case(lambda x, m=m, a=a: x.interpolate([5, 3], m, a), ((2, 1, 3, 4),))
-        for m, a in (("nearest", True), ("bilinear", True), ("bilinear", False))
+        for m, a in (
+            ("nearest", True),
+            ("bilinear", True),
+            ("bilinear", False),
+            ("bicubic", True),
+            ("bicubic", False),
+        )
     ],
     "rfft": [
         *(

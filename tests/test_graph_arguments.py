@@ -16,6 +16,9 @@ LEAVES = [
     {"op": "leaf", "req": True, "data": [[1.0, 2.0], [3.0, 4.0]]},
     {"op": "leaf", "req": True, "data": [[0.5, 1.0], [-1.0, 2.0]]},
     {"op": "leaf", "req": True, "data": [1.0, -1.0]},
+    {"op": "leaf", "req": True, "data": [[[-100.0, 2.0]], [[-100.0, 4.0]]]},
+    {"op": "leaf", "req": True, "data": [[[[3.0]]]]},
+    {"op": "leaf", "req": True, "data": [[[[0.0]], [[0.25]]]]},
 ]
 
 
@@ -43,6 +46,17 @@ def root_of(tmp_path: Path, call: dict[str, Any]) -> Any:
             [[1.5, 3.0], [2.0, 6.0]],
         ),
         ({"op": "leaky_relu", "in": [2]}, [1.0, -0.01]),
+        (
+            {
+                "op": "ctc_loss",
+                "in": [3],
+                "targets": [[1]],
+                "input_lengths": [2],
+                "target_lengths": [1],
+            },
+            [-6.0],
+        ),
+        ({"op": "deform_conv2d", "in": [4, 5, 4]}, [[[[6.75]]]]),
     ],
 )
 def test_what_may_be_left_out(tmp_path: Path, call: dict[str, Any], expected: Any) -> None:
@@ -65,5 +79,5 @@ def test_what_may_be_left_out(tmp_path: Path, call: dict[str, Any], expected: An
     ],
 )
 def test_a_fault_names_the_op(tmp_path: Path, call: dict[str, Any], reason: str) -> None:
-    with pytest.raises(GraphFileError, match=rf"g\.json:1: op 3: .*{reason}"):
+    with pytest.raises(GraphFileError, match=rf"g\.json:1: op 6: .*{reason}"):
         root_of(tmp_path, call)

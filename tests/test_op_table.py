@@ -42,6 +42,8 @@ TABLE: dict[str, dict[tuple[str, ...], str]] = {
         ("x if weight tracked", "weight if x tracked"): "linear",
         ("x", "weight", "bias"): "conv1d conv2d conv3d conv_transpose1d conv_transpose2d "
         "conv_transpose3d",
+        ("x", "offset", "weight", "mask", "bias"): "deform_conv2d",
+        ("log_probs",): "ctc_loss",
         ("x",): "avg_pool1d avg_pool2d adaptive_avg_pool1d adaptive_avg_pool2d "
         "adaptive_avg_pool3d interpolate max_pool1d max_pool2d",
     },

@@ -34,6 +34,8 @@ KEEPS_LINEAR: Keeps = KEEPS_OTHER * 2
 """A factor for the other's gradient; the third operand, a bias, never."""
 KEEPS_ALL: Keeps = (NEITHER, *[(0, 1, 2)] * 7)
 """Up to three operands, whichever is tracked."""
+KEEPS_ALL_OF_FIVE: Keeps = (NEITHER, *[(0, 1, 2, 3, 4)] * 31)
+"""Up to five operands, whichever is tracked."""
 
 LEFT_TRACKED = 1
 RIGHT_TRACKED = 2

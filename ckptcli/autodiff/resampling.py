@@ -30,16 +30,22 @@ def apply_maps(xp: Any, x: Any, maps: Sequence[Matrix], transposed: bool = False
 
 
 @lru_cache(maxsize=256)
-def window_means(length: int, window: Window, padding: int, with_padding: bool) -> Matrix:
+def window_means(
+    length: int, window: Window, padding: int, with_padding: bool, ceil_mode: bool
+) -> Matrix:
     """The mean of each window over `length` elements with zeros around.
 
-    `with_padding` counts the zeros as elements.
+    `with_padding` counts the zeros as elements, but nothing beyond them, which a window may reach
+    in `ceil_mode`.
     """
     rows = []
-    for index in range(window.count(length + 2 * padding)):
+    padded = length + 2 * padding
+    missing = window.missing(padded) if ceil_mode else 0
+    for index in range(window.count(padded + missing)):
         first = index * window.stride - padding
         inside = [i for i in range(first, first + window.size) if 0 <= i < length]
-        count = window.size if with_padding else max(1, len(inside))
+        within = min(first + window.size, length + padding) - first
+        count = max(1, within if with_padding else len(inside))
         rows.append(_row(length, dict.fromkeys(inside, 1.0 / count)))
     return tuple(rows)
 
@@ -66,16 +72,46 @@ def linear(length: int, outputs: int, align_corners: bool) -> Matrix:
     """Between the two neighbours; with `align_corners` first and last elements stay."""
     rows = []
     for index in range(outputs):
-        if align_corners:
-            place = index * (length - 1) / (outputs - 1) if outputs > 1 else 0.0
-        else:
-            place = min(max((index + 0.5) * length / outputs - 0.5, 0.0), length - 1.0)
+        place = min(max(_place(index, length, outputs, align_corners), 0.0), length - 1.0)
         low = min(int(place), length - 1)
         high = min(low + 1, length - 1)
         weights = {low: 1.0 - (place - low)}
         weights[high] = weights.get(high, 0.0) + (place - low)
         rows.append(_row(length, weights))
     return tuple(rows)
+
+
+@lru_cache(maxsize=256)
+def cubic(length: int, outputs: int, align_corners: bool) -> Matrix:
+    """A cubic convolution of the four neighbours; the elements at the ends are repeated."""
+    rows = []
+    for index in range(outputs):
+        place = _place(index, length, outputs, align_corners)
+        low = math.floor(place)
+        weights: dict[int, float] = {}
+        for neighbour in range(low - 1, low + 3):
+            inside = min(max(neighbour, 0), length - 1)
+            weights[inside] = weights.get(inside, 0.0) + _keys(abs(place - neighbour))
+        rows.append(_row(length, weights))
+    return tuple(rows)
+
+
+def _place(index: int, length: int, outputs: int, align_corners: bool) -> float:
+    """Where among `length` elements an output lies."""
+    if align_corners:
+        return index * (length - 1) / (outputs - 1) if outputs > 1 else 0.0
+    return (index + 0.5) * length / outputs - 0.5
+
+
+SHARPNESS = -0.75
+"""The slope of the cubic kernel at distance 1, as in Burn."""
+
+
+def _keys(distance: float) -> float:
+    """Keys' cubic convolution kernel, for a distance of 2 at most."""
+    if distance < 1.0:
+        return ((SHARPNESS + 2.0) * distance - (SHARPNESS + 3.0)) * distance * distance + 1.0
+    return SHARPNESS * (((distance - 5.0) * distance + 8.0) * distance - 4.0)
 
 
 def _row(length: int, weights: dict[int, float]) -> tuple[float, ...]:

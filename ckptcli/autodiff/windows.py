@@ -28,11 +28,25 @@ class Window:
         Raises:
             ValueError: not one, or a number that is not positive.
         """
-        if min(self.size, self.stride, self.dilation) < 1:
-            raise ValueError(f"size, stride and dilation must be positive, got {self}")
+        self._check()
         if length < self.span:
             raise ValueError(f"a window of {self.span} does not fit into {length} elements")
         return (length - self.span) // self.stride + 1
+
+    def missing(self, length: int) -> int:
+        """How many elements the last window lacks if it may reach over the end: Burn's ceil mode.
+
+        As in Burn, a window that holds nothing but what is missing counts too.
+
+        Raises:
+            ValueError: a number that is not positive.
+        """
+        self._check()
+        return -(length - self.span) % self.stride if length > self.span else self.span - length
+
+    def _check(self) -> None:
+        if min(self.size, self.stride, self.dilation) < 1:
+            raise ValueError(f"size, stride and dilation must be positive, got {self}")
 
 
 def windows(xp: Any, x: Any, dim: int, window: Window) -> Any:

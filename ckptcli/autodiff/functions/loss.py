@@ -5,6 +5,7 @@ Source: Burn 0.22.1, `burn-tensor/src/tensor/loss`, `burn-nn/src/loss`.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,6 +13,7 @@ from ckptcli.autodiff.functions.softmax import log_softmax
 from ckptcli.autodiff.ops.table import operation
 from ckptcli.autodiff.positions import checked_indices
 from ckptcli.autodiff.tensor import Tensor
+from ckptcli.errors import ShapeError
 
 
 @operation()
@@ -30,9 +32,15 @@ def cross_entropy_with_logits(logits: Tensor, target: Tensor) -> Tensor:
 @operation()
 def cross_entropy(logits: Tensor, classes: Any, pad_classes: Sequence[int] = ()) -> Tensor:
     """The cross entropy of one class a row; rows of a padding class count as 0."""
+    if len(logits.shape) != 2:
+        raise ShapeError(f"`cross_entropy` needs logits of rank 2, got {list(logits.shape)}")
     namespace = logits.device.namespace
     rows, count = logits.shape
-    indices = namespace.reshape(checked_indices(logits, classes, count, "cross_entropy"), (rows,))
+    given = checked_indices(logits, classes, count, "cross_entropy")
+    if math.prod(given.shape) != rows:
+        shape = list(given.shape)
+        raise ShapeError(f"`cross_entropy` needs a class for each of {rows} row(s), got {shape}")
+    indices = namespace.reshape(given, (rows,))
     chosen = log_softmax(logits, 1).gather(1, namespace.reshape(indices, (rows, 1)))
     flat = chosen.reshape([rows])
     if pad_classes:

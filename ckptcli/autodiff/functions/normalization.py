@@ -9,11 +9,25 @@ import math
 
 from ckptcli.autodiff.ops.table import operation
 from ckptcli.autodiff.tensor import Tensor
+from ckptcli.errors import ShapeError
 
 
 def _last(x: Tensor, parameter: Tensor) -> Tensor:
     """A parameter of the last dim in the rank of x."""
     return parameter.reshape([*[1] * (len(x.shape) - 1), parameter.shape[0]])
+
+
+def _channels(x: Tensor, name: str) -> int:
+    """The size of dim 1.
+
+    Raises:
+        ShapeError: there is none.
+    """
+    if len(x.shape) < 2:
+        raise ShapeError(
+            f"`{name}` needs x of rank 2 or more, channels second, got {list(x.shape)}"
+        )
+    return x.shape[1]
 
 
 @operation()
@@ -40,7 +54,7 @@ def batch_norm(
     x: Tensor, gamma: Tensor, beta: Tensor, mean: Tensor, variance: Tensor, epsilon: float = 1e-5
 ) -> Tensor:
     """Each channel (dim 1) by the statistics given, as in inference."""
-    shape = [1, x.shape[1], *[1] * (len(x.shape) - 2)]
+    shape = [1, _channels(x, "batch_norm"), *[1] * (len(x.shape) - 2)]
     scale, shift, centre, spread = (each.reshape(shape) for each in (gamma, beta, mean, variance))
     root = spread.add_scalar(epsilon).sqrt()
     return (x - centre) / root * scale + shift
@@ -49,7 +63,7 @@ def batch_norm(
 @operation()
 def batch_norm_train(x: Tensor, gamma: Tensor, beta: Tensor, epsilon: float = 1e-5) -> Tensor:
     """Each channel (dim 1) by its own statistics; running statistics are not kept."""
-    channels = x.shape[1]
+    channels = _channels(x, "batch_norm_train")
     rest = math.prod(x.shape) // max(1, channels)
     shape = [1, channels, *[1] * (len(x.shape) - 2)]
 

@@ -74,14 +74,14 @@ def _from_columns(
     return xp.take_slices(x, (slice(None), slice(None), *middle))
 
 
-def _by_group(xp: Any, array: Any, geometry: Geometry) -> Any:
+def by_group(xp: Any, array: Any, geometry: Geometry) -> Any:
     """[batch, channels, *places] as [batch, groups, channels a group, places]."""
     batch, channels = array.shape[:2]
     shape = (batch, geometry.groups, channels // geometry.groups, math.prod(array.shape[2:]))
     return xp.reshape(array, shape)
 
 
-def _weight_matrix(xp: Any, weight: Any, groups: int) -> Any:
+def weight_matrix(xp: Any, weight: Any, groups: int) -> Any:
     """[groups, first a group, second * kernel]."""
     first = weight.shape[0] // groups
     return xp.reshape(weight, (groups, first, math.prod(weight.shape[1:])))
@@ -90,35 +90,42 @@ def _weight_matrix(xp: Any, weight: Any, groups: int) -> Any:
 def _convolve(xp: Any, x: Any, weight: Any, geometry: Geometry) -> Any:
     kernel = weight.shape[2:]
     columns = _columns(xp, x, kernel, geometry)
-    product = xp.matmul(_weight_matrix(xp, weight, geometry.groups), columns)
-    places = _places(x.shape[2:], kernel, geometry)
+    product = xp.matmul(weight_matrix(xp, weight, geometry.groups), columns)
+    places = places_of(x.shape[2:], kernel, geometry)
     return xp.reshape(product, (x.shape[0], weight.shape[0], *places))
 
 
-def _places(size: Shape, kernel: Shape, geometry: Geometry) -> Shape:
+def places_of(size: Shape, kernel: Shape, geometry: Geometry) -> Shape:
+    """How often the kernel fits along each axis.
+
+    Raises:
+        ValueError: not once.
+    """
     moves = geometry.windows(kernel)
     return tuple(w.count(n + 2 * p) for w, n, p in zip(moves, size, geometry.padding))
 
 
 def _convolve_adjoint(xp: Any, grad: Any, weight: Any, geometry: Geometry, size: Shape) -> Any:
     """What `_convolve` makes of an input of `size`, backwards."""
-    matrix = xp.matrix_transpose(_weight_matrix(xp, weight, geometry.groups))
-    columns = xp.matmul(matrix, _by_group(xp, grad, geometry))
+    matrix = xp.matrix_transpose(weight_matrix(xp, weight, geometry.groups))
+    columns = xp.matmul(matrix, by_group(xp, grad, geometry))
     return _from_columns(xp, columns, grad.shape[2:], weight.shape[2:], geometry, size)
 
 
 def _weight_gradient(xp: Any, x: Any, grad: Any, weight_shape: Shape, geometry: Geometry) -> Any:
     """The gradient of the weight of the convolution that made `grad`'s array of x."""
     columns = _columns(xp, x, weight_shape[2:], geometry)
-    product = xp.matmul(_by_group(xp, grad, geometry), xp.matrix_transpose(columns))
+    product = xp.matmul(by_group(xp, grad, geometry), xp.matrix_transpose(columns))
     return xp.reshape(xp.sum_dim(product, 0), weight_shape)
 
 
-def _bias_added(xp: Any, out: Any, bias: Any) -> Any:
+def bias_added(xp: Any, out: Any, bias: Any) -> Any:
+    """One number a channel added."""
     return xp.add(out, xp.reshape(bias, (1, -1, *[1] * (len(out.shape) - 2))))
 
 
-def _bias_gradient(xp: Any, grad: Any) -> Any:
+def bias_gradient(xp: Any, grad: Any) -> Any:
+    """The sum over everything but the channels."""
     batch, channels = grad.shape[:2]
     flat = xp.reshape(grad, (batch, channels, math.prod(grad.shape[2:])))
     return xp.reshape(xp.sum_dim(xp.sum_dim(flat, 2), 0), (channels,))
@@ -126,9 +133,9 @@ def _bias_gradient(xp: Any, grad: Any) -> Any:
 
 def _conv(xp: Any, x: Any, weight: Any, *bias_and_geometry: Any) -> Any:
     geometry = bias_and_geometry[-1]
-    _check(x.shape[1], weight.shape[1] * geometry.groups, weight.shape[0], geometry)
+    check_channels(x.shape[1], weight.shape[1] * geometry.groups, weight.shape[0], geometry)
     out = _convolve(xp, x, weight, geometry)
-    return _bias_added(xp, out, bias_and_geometry[0]) if len(bias_and_geometry) == 2 else out
+    return bias_added(xp, out, bias_and_geometry[0]) if len(bias_and_geometry) == 2 else out
 
 
 def _conv_gradient(xp: Any, grad: Any, owned: bool, kept: list[Any], step: Any) -> Any:
@@ -140,7 +147,7 @@ def _conv_gradient(xp: Any, grad: Any, owned: bool, kept: list[Any], step: Any) 
     if step.mask & WEIGHT_TRACKED:
         weight_grad = _weight_gradient(xp, x, grad, weight.shape, geometry)
     if step.mask & BIAS_TRACKED:
-        bias_grad = _bias_gradient(xp, grad)
+        bias_grad = bias_gradient(xp, grad)
     return (x_grad, weight_grad, bias_grad)[: len(step.parents)]
 
 
@@ -154,14 +161,14 @@ def _transposed_size(size: Shape, kernel: Shape, geometry: Geometry) -> Shape:
 
 def _conv_transpose(xp: Any, x: Any, weight: Any, *bias_and_geometry: Any) -> Any:
     geometry = bias_and_geometry[-1]
-    _check(x.shape[1], weight.shape[0], weight.shape[0], geometry)
+    check_channels(x.shape[1], weight.shape[0], weight.shape[0], geometry)
     size = _transposed_size(x.shape[2:], weight.shape[2:], geometry)
     if any(out >= stride for out, stride in zip(geometry.padding_out, geometry.stride)):
         raise ValueError("padding_out must be smaller than the stride")
     if min(size) < 1:
         raise ValueError(f"the output would have size {list(size)}")
     out = _convolve_adjoint(xp, x, weight, geometry, size)
-    return _bias_added(xp, out, bias_and_geometry[0]) if len(bias_and_geometry) == 2 else out
+    return bias_added(xp, out, bias_and_geometry[0]) if len(bias_and_geometry) == 2 else out
 
 
 def _conv_transpose_gradient(xp: Any, grad: Any, owned: bool, kept: list[Any], step: Any) -> Any:
@@ -172,17 +179,22 @@ def _conv_transpose_gradient(xp: Any, grad: Any, owned: bool, kept: list[Any], s
     places = x.shape[2:]
     columns = _columns(xp, grad, weight.shape[2:], geometry)
     if step.mask & X_TRACKED:
-        product = xp.matmul(_weight_matrix(xp, weight, geometry.groups), columns)
+        product = xp.matmul(weight_matrix(xp, weight, geometry.groups), columns)
         x_grad = xp.reshape(product, (x.shape[0], x.shape[1], *places))
     if step.mask & WEIGHT_TRACKED:
-        product = xp.matmul(_by_group(xp, x, geometry), xp.matrix_transpose(columns))
+        product = xp.matmul(by_group(xp, x, geometry), xp.matrix_transpose(columns))
         weight_grad = xp.reshape(xp.sum_dim(product, 0), weight.shape)
     if step.mask & BIAS_TRACKED:
-        bias_grad = _bias_gradient(xp, grad)
+        bias_grad = bias_gradient(xp, grad)
     return (x_grad, weight_grad, bias_grad)[: len(step.parents)]
 
 
-def _check(channels: int, needed: int, outputs: int, geometry: Geometry) -> None:
+def check_channels(channels: int, needed: int, outputs: int, geometry: Geometry) -> None:
+    """The channels of x and the outputs divide into the weight's groups.
+
+    Raises:
+        ValueError: they do not.
+    """
     groups = geometry.groups
     if groups < 1 or channels != needed or channels % groups or outputs % groups:
         raise ValueError(f"{channels} channels do not fit the weight in {groups} group(s)")

@@ -20,14 +20,21 @@ from ckptcli.autodiff.windows import Window, pad, windows
 from ckptcli.backends.base import Array
 from ckptcli.graph import Bound
 
-Pool: TypeAlias = tuple[tuple[Window, ...], tuple[int, ...]]
-"""The window and the padding of each dim."""
+Pool: TypeAlias = tuple[tuple[Window, ...], tuple[int, ...], bool]
+"""The window and the padding of each dim, and whether the last window may reach over the end."""
+
+OUTSIDE = -1
+"""The index of the maximum of a window without an element."""
 
 
 def _in_windows(xp: Any, x: Any, pool: Pool, fill: float) -> Any:
     """[batch, channels, *places, elements of a window]."""
-    moves, padding = pool
-    x = pad(xp, x, padding, padding, fill)
+    moves, padding, ceil_mode = pool
+    after = padding
+    if ceil_mode:
+        each = zip(moves, padding, x.shape[2:])
+        after = tuple(zeros + w.missing(size + 2 * zeros) for w, zeros, size in each)
+    x = pad(xp, x, padding, after, fill)
     for axis, window in enumerate(moves):
         x = windows(xp, x, 2 + axis, window)
     rank = len(moves)
@@ -43,7 +50,7 @@ def _indices(xp: Any, out: Any, x: Any, pool: Pool) -> Any:
     """Where in its channel each maximum is, counted flat, in the shape of the output."""
     size = x.shape[2:]
     places = xp.reshape(xp.arange(math.prod(size)), (1, 1, *size))
-    sources = _in_windows(xp, places, pool, 0)
+    sources = _in_windows(xp, places, pool, OUTSIDE)
     flat_shape = (*out.shape, 1)
     chosen = xp.argmax(_in_windows(xp, x, pool, -math.inf), -1)
     whole = (*out.shape, sources.shape[-1])
@@ -56,7 +63,9 @@ def _max_pool_gradient(xp: Any, grad: Any, owned: bool, kept: list[Any], step: A
     shape = kept.pop().shape
     channels, inside = math.prod(shape[:2]), math.prod(shape[2:])
     rows = (channels, math.prod(grad.shape[2:]))
-    positions = along_dim(xp, (channels, inside), xp.reshape(step.state, rows), 1, rows)
+    grad = xp.where(xp.equal(step.state, OUTSIDE), 0.0, grad)
+    indices = xp.reshape(xp.maximum(step.state, 0), rows)
+    positions = along_dim(xp, (channels, inside), indices, 1, rows)
     whole = put_at(xp, xp.zeros((channels, inside), grad), positions, grad, "add")
     return xp.reshape(whole, shape)
 
@@ -78,45 +87,67 @@ def _declared(dims: int) -> Op:
 MAX_POOL1D, MAX_POOL2D = _declared(1), _declared(2)
 
 
-def _pool(dims: int, kernel: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes) -> Pool:
+def _pool(
+    dims: int, kernel: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes, ceil_mode: bool
+) -> Pool:
     each = zip(for_each(kernel, dims), for_each(stride, dims), for_each(dilation, dims))
-    return tuple(Window(*sizes) for sizes in each), for_each(padding, dims)
+    return tuple(Window(*sizes) for sizes in each), for_each(padding, dims), ceil_mode
 
 
 @operation()
 def max_pool1d(
-    x: Tensor, kernel_size: int, stride: int = 1, padding: int = 0, dilation: int = 1
+    x: Tensor,
+    kernel_size: int,
+    stride: int = 1,
+    padding: int = 0,
+    dilation: int = 1,
+    ceil_mode: bool = False,
 ) -> Tensor:
     """The maximum of each window over the last dim."""
     spatial_sizes(x, 1, "max_pool1d")
-    return unary(MAX_POOL1D, x, _pool(1, kernel_size, stride, padding, dilation))
+    return unary(MAX_POOL1D, x, _pool(1, kernel_size, stride, padding, dilation, ceil_mode))
 
 
 @operation()
 def max_pool2d(
-    x: Tensor, kernel_size: Sizes, stride: Sizes = 1, padding: Sizes = 0, dilation: Sizes = 1
+    x: Tensor,
+    kernel_size: Sizes,
+    stride: Sizes = 1,
+    padding: Sizes = 0,
+    dilation: Sizes = 1,
+    ceil_mode: bool = False,
 ) -> Tensor:
     """The maximum of each window over the last two dims."""
     spatial_sizes(x, 2, "max_pool2d")
-    return unary(MAX_POOL2D, x, _pool(2, kernel_size, stride, padding, dilation))
+    return unary(MAX_POOL2D, x, _pool(2, kernel_size, stride, padding, dilation, ceil_mode))
 
 
 @method()
 def max_pool1d_with_indices(
-    x: Tensor, kernel_size: int, stride: int = 1, padding: int = 0, dilation: int = 1
+    x: Tensor,
+    kernel_size: int,
+    stride: int = 1,
+    padding: int = 0,
+    dilation: int = 1,
+    ceil_mode: bool = False,
 ) -> tuple[Tensor, Array]:
     """The maximum of each window, and where it is in its channel."""
-    out = max_pool1d(x, kernel_size, stride, padding, dilation)
-    return out, _indices_of(x, out, _pool(1, kernel_size, stride, padding, dilation))
+    out = max_pool1d(x, kernel_size, stride, padding, dilation, ceil_mode)
+    return out, _indices_of(x, out, _pool(1, kernel_size, stride, padding, dilation, ceil_mode))
 
 
 @method()
 def max_pool2d_with_indices(
-    x: Tensor, kernel_size: Sizes, stride: Sizes = 1, padding: Sizes = 0, dilation: Sizes = 1
+    x: Tensor,
+    kernel_size: Sizes,
+    stride: Sizes = 1,
+    padding: Sizes = 0,
+    dilation: Sizes = 1,
+    ceil_mode: bool = False,
 ) -> tuple[Tensor, Array]:
     """The maximum of each window, and where it is in its channel, counted flat."""
-    out = max_pool2d(x, kernel_size, stride, padding, dilation)
-    return out, _indices_of(x, out, _pool(2, kernel_size, stride, padding, dilation))
+    out = max_pool2d(x, kernel_size, stride, padding, dilation, ceil_mode)
+    return out, _indices_of(x, out, _pool(2, kernel_size, stride, padding, dilation, ceil_mode))
 
 
 def _indices_of(x: Tensor, out: Tensor, pool: Pool) -> Array:

@@ -15,6 +15,7 @@ from ckptcli.autodiff.ops.shape import reshape
 from ckptcli.autodiff.ops.table import operation
 from ckptcli.autodiff.positions import checked_indices
 from ckptcli.autodiff.tensor import Tensor
+from ckptcli.errors import ShapeError
 from ckptcli.graph import Bound
 
 X_TRACKED, WEIGHT_TRACKED, BIAS_TRACKED = 1, 2, 4
@@ -89,6 +90,8 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
 @operation()
 def embedding(weights: Tensor, indices: Any) -> Tensor:
     """The row of `weights` for each index: shape [*indices, width]."""
+    if len(weights.shape) != 2:
+        raise ShapeError(f"`embedding` needs weights of rank 2, got {list(weights.shape)}")
     return unary(
         EMBEDDING, weights, checked_indices(weights, indices, weights.shape[0], "embedding")
     )

@@ -6,7 +6,7 @@ Source: Burn 0.22.1, `burn-autodiff/src/ops/module.rs`.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ckptcli.autodiff.apply import unary
@@ -17,6 +17,7 @@ from ckptcli.autodiff.resampling import (
     Matrix,
     apply_maps,
     bin_means,
+    cubic,
     linear,
     nearest,
     window_means,
@@ -26,7 +27,12 @@ from ckptcli.autodiff.windows import Window
 from ckptcli.errors import ShapeError
 from ckptcli.graph import Bound
 
-MODES = ("nearest", "bilinear")
+MODES: dict[str, Callable[[int, int, bool], Matrix]] = {
+    "nearest": lambda length, outputs, align_corners: nearest(length, outputs),
+    "bilinear": linear,
+    "bicubic": cubic,
+}
+"""Mode -> the map of one axis: size, outputs, whether first and last elements stay."""
 
 
 def _resample_gradient(xp: Any, grad: Any, owned: bool, kept: list[Any], step: Any) -> Any:
@@ -65,14 +71,21 @@ def spatial_sizes(x: Tensor, dims: int, name: str) -> tuple[int, ...]:
 
 
 def _avg_pool(
-    op: Op, dims: int, x: Tensor, kernel: Sizes, stride: Sizes, padding: Sizes, count_pad: bool
+    op: Op,
+    dims: int,
+    x: Tensor,
+    kernel: Sizes,
+    stride: Sizes,
+    padding: Sizes,
+    count_pad: bool,
+    ceil_mode: bool,
 ) -> Tensor:
     maps = []
     sizes = spatial_sizes(x, dims, op.name)
     each = zip(sizes, for_each(kernel, dims), for_each(stride, dims), for_each(padding, dims))
     for length, size, step, zeros in each:
         try:
-            maps.append(window_means(length, Window(size, step), zeros, count_pad))
+            maps.append(window_means(length, Window(size, step), zeros, count_pad, ceil_mode))
         except ValueError as error:
             raise ShapeError(f"`{op.name}` cannot take shape {list(x.shape)}: {error}") from error
     return unary(op, x, tuple(maps))
@@ -93,9 +106,10 @@ def avg_pool1d(
     stride: int = 1,
     padding: int = 0,
     count_include_pad: bool = True,
+    ceil_mode: bool = False,
 ) -> Tensor:
     """The mean of each window over the last dim."""
-    return _avg_pool(AVG_POOL1D, 1, x, kernel_size, stride, padding, count_include_pad)
+    return _avg_pool(AVG_POOL1D, 1, x, kernel_size, stride, padding, count_include_pad, ceil_mode)
 
 
 @operation()
@@ -105,9 +119,10 @@ def avg_pool2d(
     stride: Sizes = 1,
     padding: Sizes = 0,
     count_include_pad: bool = True,
+    ceil_mode: bool = False,
 ) -> Tensor:
     """The mean of each window over the last two dims."""
-    return _avg_pool(AVG_POOL2D, 2, x, kernel_size, stride, padding, count_include_pad)
+    return _avg_pool(AVG_POOL2D, 2, x, kernel_size, stride, padding, count_include_pad, ceil_mode)
 
 
 @operation()
@@ -132,7 +147,7 @@ def adaptive_avg_pool3d(x: Tensor, output_size: Sizes) -> Tensor:
 def interpolate(
     x: Tensor, output_size: Sequence[int], mode: str, align_corners: bool = True
 ) -> Tensor:
-    """The last two dims resized; `mode` is nearest or bilinear."""
+    """The last two dims resized; `mode` is nearest, bilinear or bicubic."""
     sizes = spatial_sizes(x, 2, "interpolate")
     if mode not in MODES:
         raise ShapeError(f"`interpolate` has no mode `{mode}`", f"use {' or '.join(MODES)}")
@@ -140,8 +155,5 @@ def interpolate(
     for length, outputs in zip(sizes, for_each(output_size, 2)):
         if outputs < 1:
             raise ShapeError(f"`interpolate` cannot give size {list(output_size)}")
-        is_linear = mode == "bilinear"
-        maps.append(
-            linear(length, outputs, align_corners) if is_linear else nearest(length, outputs)
-        )
+        maps.append(MODES[mode](length, outputs, align_corners))
     return unary(INTERPOLATE, x, tuple(maps))
