@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -86,19 +87,22 @@ def command(
     names = [strategy.name for strategy in strategies]
     for gate in gates:
         check_applies(gate, names, len(names) > 1 and REFERENCE in names)
-    # The threads are set before anything loads the array library, which may read them but once.
-    with Stops(timeout_s) as stops, blas_threads(ctx.params["threads"]) as threads_warning:
-        workload, warnings = _one_workload(ctx)
-        check_layers(strategies, workload)
-        warnings += [threads_warning] if threads_warning else []
-        with Exports(export_paths, format_name, force) as exports:
-            record = _profile(ctx, workload, strategies, reference, settings, exports, stops)
-            record = replace(record, warnings=(*warnings, *record.warnings))
-            exports.write(record)
-            _print(ctx.params, record, exports)
-            warn(record.warnings, quiet)
-            exports.check()
-            return _exit_code(record, gates, ctx.params["strict"]) or stops.exit_code
+    # The threads are set before anything loads the array library, which may read them but once;
+    # it is loaded before signals count, since an import does not survive an interrupt.
+    with blas_threads(ctx.params["threads"]) as threads_warning:
+        importlib.import_module("ckptcli.profiling.profile")
+        with Stops(timeout_s) as stops:
+            workload, warnings = _one_workload(ctx)
+            check_layers(strategies, workload)
+            warnings += [threads_warning] if threads_warning else []
+            with Exports(export_paths, format_name, force) as exports:
+                record = _profile(ctx, workload, strategies, reference, settings, exports, stops)
+                record = replace(record, warnings=(*warnings, *record.warnings))
+                exports.write(record)
+                _print(ctx.params, record, exports)
+                warn(record.warnings, quiet)
+                exports.check()
+                return _exit_code(record, gates, ctx.params["strict"]) or stops.exit_code
     return stops.exit_code
 
 

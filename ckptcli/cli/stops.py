@@ -57,6 +57,10 @@ class Stops:
         sys.unraisablehook = self._unraisable
         for number, handler in self._before.items():
             signal.signal(number, handler)
+        if self.exit_code:
+            # CPython notes an interrupt that leaves an exec (a dataclass has one) and would end
+            # the process by SIGINT, whatever its exit code; an exec that succeeds clears the note.
+            exec("")
         if kind is KeyboardInterrupt and self.exit_code:
             click.echo(f"{self._reason}: stopped before anything was measured", err=True)
             return True
