@@ -211,10 +211,13 @@ def _collections() -> int:
 
 @contextmanager
 def _collector_off() -> Iterator[None]:
+    """Off inside; what exists already is set aside, so that a collection between costs little."""
     was_enabled = gc.isenabled()
     gc.disable()
+    gc.freeze()
     try:
         yield
     finally:
+        gc.unfreeze()
         if was_enabled:
             gc.enable()
