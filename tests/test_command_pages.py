@@ -20,6 +20,8 @@ from ckptcli.cli.settings import (
 )
 from ckptcli.config import LoggerSettings, named_config
 
+pytestmark = pytest.mark.slow
+
 PAGES = Path(__file__).parents[1] / "docs" / "commands"
 LINK = re.compile(r"\]\(([^)#:]+)\)")
 

@@ -22,6 +22,8 @@ from ckptcli.measure.record import RunRecord, StrategyRecord
 from ckptcli.measure.record_json import record_json
 from tests.records import MACHINE, STEADY, TENSOR, balanced_record, none_record, run_record
 
+pytestmark = pytest.mark.slow
+
 Write = Callable[[str, RunRecord], str]
 
 

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 CKPT = [sys.executable, "-m", "ckptcli"]
 SMALL = ["run", "--n", "16", "--layers", "2"]
 ENDLESS = [*SMALL, "--reps", "1000000"]

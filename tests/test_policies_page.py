@@ -13,6 +13,8 @@ from ckptcli.cli.main import run_command
 from tests.test_docs import blocks
 from tests.test_region_counts import silu_pass
 
+pytestmark = pytest.mark.slow
+
 PAGE = "docs/policies.md"
 TEXT = (Path(__file__).parents[1] / PAGE).read_text(encoding="utf-8")
 COMMANDS = [

@@ -13,6 +13,8 @@ import pytest
 
 from tests.test_endings import ENDLESS, start, wait_for
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parent.parent
 CKPT = [sys.executable, "-m", "ckptcli"]
 COMPLETION = {"_CKPT_COMPLETE": "bash_complete", "COMP_WORDS": "ckpt run -s bal", "COMP_CWORD": "3"}

@@ -24,6 +24,8 @@ from ckptcli.workloads.silu import SiluWorkload
 from tests.helpers import leaf, unwatched
 from tests.regions import Program, own_output, run, runs_again, sin
 
+pytestmark = pytest.mark.slow
+
 # strategy -> tensors held without parameters and input, matmuls and sigmoids computed again
 SILU_6 = {
     "none": (17, 0, 0),

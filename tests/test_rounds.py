@@ -27,6 +27,8 @@ from ckptcli.measure.rounds import (
 from ckptcli.measure.statistics import median_interval
 from tests.fake_clock import FakeClock, FakeSubject, NoisyMachine, rounds_of, timed, totals
 
+pytestmark = pytest.mark.slow
+
 RANKS = {9: 2, 17: 5, 25: 8, 49: 18}
 """Which smallest and largest sample bound the median at 95 % (`test_statistics` derives them)."""
 

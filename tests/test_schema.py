@@ -28,6 +28,8 @@ from ckptcli.profiling.profile import profile
 from ckptcli.workloads.silu import SiluWorkload
 from tests.records import balanced_record, none_record, run_record
 
+pytestmark = pytest.mark.slow
+
 SHIPPED = files("ckptcli.measure") / "schema" / "run-1.json"
 SCHEMA_TEXT = SHIPPED.read_text(encoding="utf-8")
 PAGE = Path(__file__).parent.parent / "docs" / "schema.md"

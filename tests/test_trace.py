@@ -32,6 +32,8 @@ from ckptcli.workloads.registry import WorkloadOptions, open_workloads
 from ckptcli.workloads.silu import SiluWorkload
 from tests.helpers import DATA, STRATEGIES
 
+pytestmark = pytest.mark.slow
+
 N, LAYERS = 64, 8
 TENSOR = N * N * 4
 BASE = (LAYERS + 1) * TENSOR

@@ -169,7 +169,6 @@ def _live_tensor(storage: Storage, label: Label, saved: bool) -> LiveTensor:
 
 @contextmanager
 def _collector_off() -> Iterator[None]:
-    gc.collect()
     was_enabled = gc.isenabled()
     gc.disable()
     try:
