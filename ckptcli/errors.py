@@ -55,13 +55,20 @@ class UsageError(CkptError):
 
 
 class UnknownNameError(UsageError):
-    """A name that no registry has; the hint names the nearest one that exists."""
+    """A name that no registry has; the hint names the nearest one that exists, or all of them.
 
-    def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
-        names = sorted(known)
+    `listed_by` is the command that lists them, where they are too many for a hint.
+    """
+
+    def __init__(
+        self, kind: str, name: str, known: Iterable[str], listed_by: str | None = None
+    ) -> None:
+        names = sorted(set(known))
         nearest = nearest_name(name, names)
-        hint = f"did you mean `{nearest}`?" if nearest else f"known: {', '.join(names)}"
-        super().__init__(f"unknown {kind} `{name}`", hint)
+        every = f"`{listed_by}` lists all" if listed_by else f"known: {', '.join(names)}"
+        super().__init__(
+            f"unknown {kind} `{name}`", f"did you mean `{nearest}`?" if nearest else every
+        )
 
 
 class GraphFileError(UsageError):

@@ -116,3 +116,10 @@ def test_without_a_term_all_are_listed(capsys: pytest.CaptureFixture[str]) -> No
 def test_an_unknown_term_names_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
     assert run_command(["explain", "savd"]) == 2
     assert "unknown term `savd`\n\nhint: did you mean `saved`?" in capsys.readouterr().err
+
+
+def test_a_term_near_no_other_names_the_command_that_lists_them(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert run_command(["explain", "zzzzzz"]) == 2
+    assert "hint: `ckpt explain` lists all" in capsys.readouterr().err

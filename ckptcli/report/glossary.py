@@ -204,7 +204,7 @@ def define(term: str, others: Iterable[str] = ()) -> tuple[str, str]:
     name = " ".join(term.split()).lower()
     found = ALIASES.get(name, name)
     if found not in GLOSSARY:
-        raise UnknownNameError("term", name, [*GLOSSARY, *ALIASES, *others])
+        raise UnknownNameError("term", name, [*GLOSSARY, *ALIASES, *others], "ckpt explain")
     return found, GLOSSARY[found]
 
 

@@ -144,7 +144,7 @@ def _call(place: str, op_index: int, entry: Any) -> OpCall:
     if name == "leaf":
         return _leaf(place, entry)
     if name not in OPERATIONS:
-        raise _renamed(place, UnknownNameError("op", name, [*OPERATIONS, "leaf"]))
+        raise _renamed(place, UnknownNameError("op", name, [*OPERATIONS, "leaf"], "ckpt ops"))
     inputs = entry.get("in")
     if not isinstance(inputs, list) or not all(map(is_index, inputs)):
         raise GraphFileError(
