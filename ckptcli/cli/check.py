@@ -14,9 +14,9 @@ import click
 
 from ckptcli.cli.options import (
     check_layers,
-    complete_strategy,
     open_from_options,
     parse_strategies,
+    strategy_option,
     workload_options,
 )
 from ckptcli.cli.streams import warn
@@ -33,15 +33,7 @@ SHOWN = 5
 
 
 @click.command("check")
-@click.option(
-    "-s",
-    "--strategy",
-    "strategy_texts",
-    multiple=True,
-    metavar="NAME",
-    shell_complete=complete_strategy,
-    help="Strategy, repeatable.  [default: balanced]",
-)
+@strategy_option(default="balanced")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a program on stdout.")
 @click.option("-q", "--quiet", is_flag=True, help="No warnings.")
 @workload_options(layers=4, n=32)

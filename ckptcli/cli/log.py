@@ -15,9 +15,9 @@ import click
 
 from ckptcli.cli.options import (
     check_layers,
-    complete_strategy,
     open_from_options,
     parse_strategies,
+    strategy_option,
     workload_options,
 )
 from ckptcli.cli.settings import SettingsCommand, logger_settings, open_log_sink
@@ -37,15 +37,7 @@ LEVELS = {"basic": Level.BASIC, "medium": Level.MEDIUM, "full": Level.FULL}
 
 
 @click.command("log", cls=SettingsCommand)
-@click.option(
-    "-s",
-    "--strategy",
-    "strategy_texts",
-    multiple=True,
-    metavar="NAME",
-    shell_complete=complete_strategy,
-    help="Strategy, repeatable.  [default: balanced; a graph case's own]",
-)
+@strategy_option(default="balanced; a graph case's own")
 @click.option(
     "--level",
     "level_name",
@@ -58,7 +50,7 @@ LEVELS = {"basic": Level.BASIC, "medium": Level.MEDIUM, "full": Level.FULL}
     "--diff",
     nargs=2,
     metavar="A B",
-    shell_complete=complete_strategy,
+    shell_complete=strategy_option,
     help="Set the retrievals of two strategies side by side.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object a pass.")

@@ -34,6 +34,19 @@ def complete_strategy(
     ]
 
 
+def strategy_option(default: str) -> Decorator:
+    """`--strategy`; `default` says in words what the command takes without it."""
+    return click.option(
+        "-s",
+        "--strategy",
+        "strategy_texts",
+        multiple=True,
+        metavar="NAME",
+        shell_complete=complete_strategy,
+        help=f"Strategy, repeatable; `ckpt strategies` lists them.  [default: {default}]",
+    )
+
+
 def workload_options(layers: int, n: int) -> Decorator:
     """The options that say what is run; `layers` and `n` are the command's defaults."""
     positive = click.IntRange(1)

@@ -14,12 +14,12 @@ import click
 from ckptcli.cli.exports import Exports
 from ckptcli.cli.options import (
     check_layers,
-    complete_strategy,
     gate_options,
     measuring_options,
     open_from_options,
     output_options,
     parse_strategies,
+    strategy_option,
     workload_options,
 )
 from ckptcli.cli.settings import SettingsCommand, logger_settings, open_log_sink
@@ -44,15 +44,7 @@ ROUNDS_OVER_PROCESSES = 25
 
 
 @click.command("run", cls=SettingsCommand)
-@click.option(
-    "-s",
-    "--strategy",
-    "strategy_texts",
-    multiple=True,
-    metavar="NAME",
-    shell_complete=complete_strategy,
-    help="Strategy, repeatable; `ckpt strategies` lists them.  [default: none and balanced]",
-)
+@strategy_option(default="none and balanced")
 @workload_options(layers=8, n=1024)
 @measuring_options
 @output_options

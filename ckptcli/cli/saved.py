@@ -11,9 +11,9 @@ import click
 
 from ckptcli.cli.options import (
     check_layers,
-    complete_strategy,
     open_from_options,
     parse_strategies,
+    strategy_option,
     workload_options,
 )
 from ckptcli.cli.streams import has_glyphs, screen_width, use_color, warn
@@ -25,15 +25,7 @@ SCHEMA = "ckpt.saved/1"
 
 
 @click.command("saved")
-@click.option(
-    "-s",
-    "--strategy",
-    "strategy_texts",
-    multiple=True,
-    metavar="NAME",
-    shell_complete=complete_strategy,
-    help="Strategy, repeatable.  [default: none and balanced]",
-)
+@strategy_option(default="none and balanced")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
 @click.option("-q", "--quiet", is_flag=True, help="No warnings.")
 @click.option("--force", is_flag=True, help="Run what cannot fit in memory.")
