@@ -232,15 +232,18 @@ CONV_TRANSPOSE1D, CONV_TRANSPOSE2D, CONV_TRANSPOSE3D = (
 )
 
 
-def for_each(sizes: Sizes, dims: int) -> tuple[int, ...]:
-    """One number for each of `dims` dims.
+def for_each(argument: str, sizes: Sizes, dims: int) -> tuple[int, ...]:
+    """One number for each of `dims` dims; `argument` is what the sizes were given as.
 
     Raises:
         ShapeError: another count of numbers.
     """
     each = (sizes,) * dims if isinstance(sizes, int) else tuple(sizes)
     if len(each) != dims:
-        raise ShapeError(f"{dims} number(s) are needed, one for each dim, got {list(each)}")
+        raise ShapeError(
+            f"`{argument}` is {list(each)} for {dims} dim(s)",
+            "give one number, or one for each dim",
+        )
     return each
 
 
@@ -253,11 +256,11 @@ def _apply(op: Op, dims: int, operands: Sequence[Tensor | None], options: Sequen
             )
     stride, padding, dilation, groups, padding_out = options
     geometry = Geometry(
-        for_each(stride, dims),
-        for_each(padding, dims),
-        for_each(dilation, dims),
+        for_each("stride", stride, dims),
+        for_each("padding", padding, dims),
+        for_each("dilation", dilation, dims),
         groups,
-        for_each(padding_out, dims),
+        for_each("padding_out", padding_out, dims),
     )
     return many(op, given, geometry)
 

@@ -257,7 +257,11 @@ def deform_conv2d(
         if len(operand.shape) != 4:
             raise ShapeError(f"`deform_conv2d` needs operands of rank 4, got {list(operand.shape)}")
     geometry = Geometry(
-        for_each(stride, 2), for_each(padding, 2), for_each(dilation, 2), weight_groups, (0, 0)
+        for_each("stride", stride, 2),
+        for_each("padding", padding, 2),
+        for_each("dilation", dilation, 2),
+        weight_groups,
+        (0, 0),
     )
     how = Deformation(geometry, offset_groups, mask is not None, bias is not None)
     return many(DEFORM_CONV2D, operands if bias is None else [*operands, bias], how)

@@ -90,8 +90,12 @@ MAX_POOL1D, MAX_POOL2D = _declared(1), _declared(2)
 def _pool(
     dims: int, kernel: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes, ceil_mode: bool
 ) -> Pool:
-    each = zip(for_each(kernel, dims), for_each(stride, dims), for_each(dilation, dims))
-    return tuple(Window(*sizes) for sizes in each), for_each(padding, dims), ceil_mode
+    each = zip(
+        for_each("kernel_size", kernel, dims),
+        for_each("stride", stride, dims),
+        for_each("dilation", dilation, dims),
+    )
+    return tuple(Window(*sizes) for sizes in each), for_each("padding", padding, dims), ceil_mode
 
 
 @operation()

@@ -82,7 +82,12 @@ def _avg_pool(
 ) -> Tensor:
     maps = []
     sizes = spatial_sizes(x, dims, op.name)
-    each = zip(sizes, for_each(kernel, dims), for_each(stride, dims), for_each(padding, dims))
+    each = zip(
+        sizes,
+        for_each("kernel_size", kernel, dims),
+        for_each("stride", stride, dims),
+        for_each("padding", padding, dims),
+    )
     for length, size, step, zeros in each:
         try:
             maps.append(window_means(length, Window(size, step), zeros, count_pad, ceil_mode))
@@ -93,7 +98,7 @@ def _avg_pool(
 
 def _adaptive(op: Op, dims: int, x: Tensor, output_size: Sizes) -> Tensor:
     sizes = spatial_sizes(x, dims, op.name)
-    wanted = for_each(output_size, dims)
+    wanted = for_each("output_size", output_size, dims)
     if min(wanted) < 1:
         raise ShapeError(f"`{op.name}` cannot give size {list(wanted)}")
     return unary(op, x, tuple(map(bin_means, sizes, wanted)))
@@ -152,7 +157,7 @@ def interpolate(
     if mode not in MODES:
         raise ShapeError(f"`interpolate` has no mode `{mode}`", f"use {' or '.join(MODES)}")
     maps: list[Matrix] = []
-    for length, outputs in zip(sizes, for_each(output_size, 2)):
+    for length, outputs in zip(sizes, for_each("output_size", output_size, 2)):
         if outputs < 1:
             raise ShapeError(f"`interpolate` cannot give size {list(output_size)}")
         maps.append(MODES[mode](length, outputs, align_corners))
