@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import copy
 import json
 from collections.abc import Iterator
@@ -16,6 +15,7 @@ from jsonschema import Draft202012Validator
 from ckptcli.cli.main import run_command
 from ckptcli.cli.records import read_record_file
 from ckptcli.errors import RecordFileError
+from ckptcli.measure.record import RunRecord
 from ckptcli.measure.record_json import read_record, record_json
 from tests.records import run_record
 
@@ -31,6 +31,7 @@ def whole() -> dict[str, Any]:
 
 
 def refused(text: str, match: str) -> RecordFileError:
+    """The error of a text that must be refused: its message, exit code and hint are asserted."""
     with pytest.raises(RecordFileError, match=match) as caught:
         read_record(text, "`old.json`")
     assert caught.value.exit_code == 2
@@ -122,6 +123,13 @@ def test_a_missing_key_is_named() -> None:
     )
 
 
+def record_or_error(path: Path) -> RunRecord | RecordFileError:
+    try:
+        return read_record_file(str(path))
+    except RecordFileError as error:
+        return error
+
+
 @pytest.mark.parametrize("value", ["text", [], {}, None, True, -1, 0, 1.5, "nan"])
 def test_a_wrong_value_ends_in_an_error_or_a_record(value: Any, tmp_path: Path) -> None:
     """Never in a traceback: the command reads files that people have touched."""
@@ -131,8 +139,12 @@ def test_a_wrong_value_ends_in_an_error_or_a_record(value: Any, tmp_path: Path) 
         changed = copy.deepcopy(data)
         parent(changed, way)[way[-1]] = value
         path.write_text(json.dumps(changed))
-        with contextlib.suppress(RecordFileError):
-            read_record_file(str(path))
+        outcome = record_or_error(path)
+        if isinstance(outcome, RecordFileError):
+            assert f"`{path}`" in outcome.message
+            assert outcome.hint
+        else:
+            assert json.loads(record_json(outcome)).keys() == data.keys()
 
 
 @pytest.mark.parametrize(
