@@ -145,7 +145,7 @@ def run_record(*strategies: StrategyRecord, **changes: Any) -> RunRecord:
         threshold=0.02,
         stopped="every interval within 1 % after 9 rounds",
         partial=False,
-        config={"layers": 2, "n": N, "threads": None},
+        config={"layers": 2, "n": N, "batch": None, "dtype": "float32", "threads": None},
         warnings=(),
         strategies=strategies or (none_record(), balanced_record()),
     )

@@ -28,7 +28,8 @@ from ckptcli.measure.record import Life, Retrieval, TimelinePoint, Trace
 from ckptcli.profiling.memory_pass import MemoryPass, memory_pass
 from ckptcli.profiling.trace import MOST_ENTRIES
 from ckptcli.workloads.base import Workload
-from ckptcli.workloads.registry import WorkloadOptions, open_workloads
+from ckptcli.workloads.options import WorkloadOptions
+from ckptcli.workloads.registry import open_workloads
 from ckptcli.workloads.silu import SiluWorkload
 from tests.helpers import DATA, STRATEGIES
 

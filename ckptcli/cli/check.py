@@ -84,6 +84,8 @@ def _write_smallest(workload: Workload, strategy: Strategy) -> None:
 
     graph = workload.as_graph()
     small = None
+    if graph is None:
+        return
     if not strategy.needs_layers:
         small = smallest_failing(graph, lambda cut: not check(cut, strategy, cut).passed)
     if small is None:

@@ -14,13 +14,12 @@ from click.shell_completion import CompletionItem
 from ckptcli.checkpoint.strategies.base import Strategy
 from ckptcli.checkpoint.strategies.registry import parse_strategy, registry
 from ckptcli.errors import UsageError
+from ckptcli.workloads.options import OptionText, WorkloadOptions, option_texts
 
 if TYPE_CHECKING:
     from ckptcli.workloads.base import Workload
 
 Decorator = Callable[[Any], Any]
-
-SIZE_OPTIONS = ("layers", "n", "batch", "dtype", "seed")
 
 
 def complete_strategy(
@@ -47,9 +46,8 @@ def strategy_option(default: str) -> Decorator:
     )
 
 
-def workload_options(layers: int, n: int) -> Decorator:
-    """The options that say what is run; `layers` and `n` are the command's defaults."""
-    positive = click.IntRange(1)
+def workload_options(**defaults: int) -> Decorator:
+    """The options that say what is run; `defaults` are the command's own, by name."""
     return _all_of(
         _option(
             "--workload",
@@ -58,19 +56,9 @@ def workload_options(layers: int, n: int) -> Decorator:
             metavar="silu|graph:FILE[#INDEX]",
             help="Program to run.",
         ),
-        _option(
-            "-l", "--layers", type=positive, default=layers, help="Layers of the silu network."
-        ),
-        _option("-n", "--n", "n", type=positive, default=n, help="Width: weights are n x n."),
-        click.option("--batch", type=positive, help="Rows of the input.  [default: n]"),
-        _option(
-            "--dtype",
-            type=click.Choice(["float32", "float64"]),
-            default="float32",
-            help="Element type.",
-        ),
-        _option(
-            "--seed", type=click.IntRange(0), default=0, help="Seed of the weights and the input."
+        *(
+            _size_option(name, text, defaults.get(name, default))
+            for name, (text, default) in option_texts().items()
         ),
         click.option(
             "--config",
@@ -80,6 +68,31 @@ def workload_options(layers: int, n: int) -> Decorator:
             help="A burn.toml; without it, the nearest one upward is used.",
         ),
     )
+
+
+def _size_option(name: str, text: OptionText, default: Any) -> Decorator:
+    flags = [f"-{text.short}"] if text.short else []
+    words = f"{text.help}  [default: {text.default_text}]" if text.default_text else text.help
+    return click.option(
+        *flags,
+        f"--{name.replace('_', '-')}",
+        name,
+        type=_click_type(text, default),
+        default=default,
+        show_default=not text.default_text,
+        help=words,
+    )
+
+
+def _click_type(text: OptionText, default: object) -> Any:
+    """The type of the default; whole numbers where that is None."""
+    if text.choices:
+        return click.Choice(text.choices)
+    if isinstance(default, str):
+        return click.STRING
+    if isinstance(default, float):
+        return click.FloatRange(text.at_least)
+    return click.IntRange(None if text.at_least is None else int(text.at_least))
 
 
 def measuring_options(function: Any) -> Any:
@@ -204,15 +217,15 @@ def _option(*names: str, **attributes: Any) -> Decorator:
 def open_from_options(ctx: click.Context) -> tuple[list[Workload], list[str]]:
     """The workloads that the options stand for, and warnings about options without effect."""
     from ckptcli.measure.machine import within_available_memory
-    from ckptcli.workloads.registry import WorkloadOptions, open_workloads, options_without_effect
+    from ckptcli.workloads.registry import open_workloads, options_without_effect
 
     params = ctx.params
-    options = WorkloadOptions(**{name: params[name] for name in SIZE_OPTIONS})
+    options = WorkloadOptions(**{name: params[name] for name in option_texts()})
     with nullcontext() if params.get("force") else within_available_memory():  # a graph file is run
         workloads = open_workloads(params["workload_text"], options)
     text = params["workload_text"]
     return workloads, [
-        f"--{name} has no effect on workload `{text.partition(':')[0]}`"
+        f"--{name.replace('_', '-')} has no effect on workload `{text.partition(':')[0]}`"
         for name in options_without_effect(text)
         if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE
     ]

@@ -27,6 +27,7 @@ from ckptcli.cli.stops import Stops
 from ckptcli.cli.streams import Progress, has_glyphs, screen_width, use_color, warn
 from ckptcli.errors import UsageError
 from ckptcli.units import duration
+from ckptcli.workloads.options import option_texts
 
 if TYPE_CHECKING:
     from ckptcli.checkpoint.strategies.base import Strategy
@@ -189,11 +190,7 @@ def _child_arguments(
     total = params["reps"] or ROUNDS_OVER_PROCESSES
     options = {
         "--workload": params["workload_text"],
-        "--layers": params["layers"],
-        "--n": params["n"],
-        "--batch": params["batch"],
-        "--dtype": params["dtype"],
-        "--seed": params["seed"],
+        **{f"--{name.replace('_', '-')}": params[name] for name in option_texts()},
         "--threads": params["threads"],
         "--warmup": params["warmup"],
         "--threshold": params["threshold_percent"],

@@ -21,7 +21,8 @@ from ckptcli.profiling.timed_pass import TimedPass
 from ckptcli.units import size
 from ckptcli.version import VERSION
 from ckptcli.workloads.base import Workload
-from ckptcli.workloads.registry import WorkloadOptions, open_workloads
+from ckptcli.workloads.options import WorkloadOptions
+from ckptcli.workloads.registry import open_workloads
 
 Progress = Callable[[str, int, int], None]
 """Told a phase, and how many of how many steps are done; never during a timed sample."""

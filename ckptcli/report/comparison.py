@@ -181,7 +181,6 @@ _MEASURING = {
     "processes": "--processes",
     "threshold_percent": "--threshold",
 }
-_SIZES = ("layers", "n", "batch", "dtype")
 
 
 def command_line(record: RunRecord, reps: int | None = None) -> str | None:
@@ -196,9 +195,10 @@ def command_line(record: RunRecord, reps: int | None = None) -> str | None:
     for strategy in record.strategies:
         words += ["--strategy", strategy.strategy]
     words += ["--workload", workload]
-    for name in _SIZES:
-        if name in record.workload and workload == "silu":
-            words += [f"--{name}", str(record.workload[name])]
+    if record.workload.get("name") != "graph":  # a file has everything in it
+        for name, value in record.workload.items():
+            if name in record.config:
+                words += [f"--{name.replace('_', '-')}", str(value)]
     words += ["--seed", str(record.seed), "--reps", str(reps or max(1, record.rounds))]
     for name, option in _MEASURING.items():
         if record.config.get(name) is not None:

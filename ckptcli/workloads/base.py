@@ -42,7 +42,7 @@ class Workload(Protocol):
 
     @property
     def settings(self) -> dict[str, object]:
-        """What makes the workload reproducible, as plain data."""
+        """What makes the workload reproducible: its `name`, and its options by their names."""
 
     @property
     def layer_count(self) -> int:
@@ -61,8 +61,10 @@ class Workload(Protocol):
     def with_parameters(self, arrays: Mapping[str, Any]) -> Workload:
         """The same program with other values of its parameters."""
 
-    def as_graph(self) -> GraphCase:
-        """The same program as a graph case: float64, without names and layers."""
+    def as_graph(self) -> GraphCase | None:
+        """The same program as a graph case: float64, without names and layers; None for a
+        program that a graph file cannot hold.
+        """
 
     def needed_bytes(self, strategies: Sequence[str]) -> int:
         """A lower bound of the memory that one pass needs, whichever of `strategies` needs most."""

@@ -16,7 +16,8 @@ from ckptcli.errors import GraphFileError, UnknownNameError, UsageError
 from ckptcli.workloads.base import Workload
 from ckptcli.workloads.graph_case import GraphCase, OpCall, signature_of
 from ckptcli.workloads.graph_values import Misfit, argument, is_index, number_array, shown
-from ckptcli.workloads.registry import WorkloadOptions, workload
+from ckptcli.workloads.options import WorkloadOptions
+from ckptcli.workloads.registry import workload
 
 _LEAF_KEYS = {"op", "req", "data", "shape"}
 

@@ -5,24 +5,12 @@ from __future__ import annotations
 import importlib
 import pkgutil
 from collections.abc import Callable
-from dataclasses import dataclass, fields
 from typing import TypeVar
 
 import ckptcli.workloads as package
 from ckptcli.errors import UnknownNameError
 from ckptcli.workloads.base import Workload
-
-
-@dataclass(frozen=True, slots=True)
-class WorkloadOptions:
-    """What the command line says of a workload; each takes what concerns it."""
-
-    layers: int = 8
-    n: int = 1024
-    batch: int | None = None
-    dtype: str = "float32"
-    seed: int = 0
-
+from ckptcli.workloads.options import WorkloadOptions, option_texts
 
 Opener = Callable[[str, WorkloadOptions], list[Workload]]
 """From what follows `NAME:` and the options to the workload, or several from one file."""
@@ -47,7 +35,7 @@ def workload(name: str, *uses: str) -> Callable[[OpenerFunction], OpenerFunction
 def options_without_effect(text: str) -> list[str]:
     """The options that the workload in `text` does not look at; call after `open_workloads`."""
     used = _USES[text.partition(":")[0]]
-    return [option.name for option in fields(WorkloadOptions) if option.name not in used]
+    return [name for name in option_texts() if name not in used]
 
 
 def open_workloads(text: str, options: WorkloadOptions) -> list[Workload]:

@@ -23,7 +23,8 @@ from ckptcli.autodiff.tensor import Tensor
 from ckptcli.errors import UsageError
 from ckptcli.workloads.base import ForwardResult, Workload
 from ckptcli.workloads.graph_case import GraphCase, OpCall
-from ckptcli.workloads.registry import WorkloadOptions, workload
+from ckptcli.workloads.options import WorkloadOptions
+from ckptcli.workloads.registry import workload
 
 
 class SiluNetwork:
