@@ -17,6 +17,7 @@
     │   ├── UntrackedLeafError       1  backward() where nothing leads to a parameter
     │   ├── ConsumedNodeError        1  backward() through what an earlier backward() used up
     │   └── CheckpointError          1  the checkpointer is in a state that its rules exclude
+    ├── ProgramError                 1  a user's own program that failed while running
     └── OutOfMemoryError             1  a network that cannot fit, refused or failed
 
 A message is one sentence that names the thing, the value and the place, then what to do.
@@ -125,6 +126,10 @@ class ConsumedNodeError(EngineError):
 
 class CheckpointError(EngineError):
     """The checkpointer reached a state that its rules exclude: a defect, never the user's fault."""
+
+
+class ProgramError(CkptError):
+    """A user's own program that failed while running; names its line."""
 
 
 class OutOfMemoryError(CkptError):

@@ -70,5 +70,5 @@ def test_what_is_wrong_is_named(file: Path, text: str, message: str) -> None:
 
 def test_a_file_that_fails_is_named(tmp_path: Path) -> None:
     (tmp_path / "bad.py").write_text("1 / 0\n")
-    with pytest.raises(UsageError, match=r"bad.py` cannot be loaded: ZeroDivisionError"):
+    with pytest.raises(UsageError, match=r"bad.py:1 \(`1 / 0`\): ZeroDivisionError"):
         parse_strategy(f"{tmp_path / 'bad.py'}:x")

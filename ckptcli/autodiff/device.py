@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from ckptcli.autodiff.draws import random_tensor
-from ckptcli.autodiff.tensor import Tensor, new_leaf
+from ckptcli.autodiff.tensor import Tensor, new_leaf, wrap
 from ckptcli.backends import open_backend
 from ckptcli.backends.base import Backend
 from ckptcli.backends.random_keys import Distribution, KeyStream
@@ -22,7 +22,7 @@ from ckptcli.checkpoint.strategies.none import NoCheckpointing
 from ckptcli.checkpoint.strategies.registry import parse_strategy
 from ckptcli.errors import DeviceError
 from ckptcli.events import Sink
-from ckptcli.graph import Node, fresh_node_ids, process_node_ids
+from ckptcli.graph import Node, fresh_node_ids, leaf_node, process_node_ids
 
 
 class Device:
@@ -165,6 +165,10 @@ class Device:
             DtypeError: a dtype other than float32 and float64.
         """
         return new_leaf(self.backend.asarray(data, dtype, copy), self, tracked=0)
+
+    def tracked_leaf(self, leaf: Tensor) -> Tensor:
+        """The leaf that `require_grad()` gives: the same value and id, with its gradient kept."""
+        return wrap(leaf.value, leaf_node(leaf.node.id, 1), self)
 
     def seed(self, seed: int) -> None:
         """Begin the random draws again: one seed gives the same draws on every backend.

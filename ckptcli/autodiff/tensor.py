@@ -100,7 +100,7 @@ class Tensor:
                 "call `require_grad()` on the leaf, or `detach()` first",
             )
         self.device.check_autodiff("require_grad()")
-        return wrap(self.value, leaf_node(node.id, 1), self.device)
+        return self.device.tracked_leaf(self)
 
     def set_require_grad(self, require_grad: bool) -> Tensor:
         """`require_grad()`, or a new untracked leaf with the same value."""

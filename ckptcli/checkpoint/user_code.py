@@ -1,14 +1,36 @@
-"""Strategies and policies of the user's own, as `FILE.py:NAME`."""
+"""Files of the user's own, as `FILE.py:NAME`: loading them, and blaming the line that failed.
+
+A file is run as a module of its own. Its folder joins the end of the path, so that what lies beside
+it can be imported and nothing of it stands in front of another module.
+"""
 
 from __future__ import annotations
 
-import importlib.util
+import linecache
+import os
+import sys
+import sysconfig
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 from types import ModuleType
 
-from ckptcli.errors import UnknownNameError, UsageError
+from ckptcli.errors import (
+    CkptError,
+    OutOfMemoryError,
+    ProgramError,
+    UnknownNameError,
+    UsageError,
+)
 
+SUFFIX = ".py"
 MARK = ".py:"
+
+_NOT_THE_USERS = (
+    "<",  # no file at all, `<frozen importlib>`
+    str(Path(__file__).parents[1]) + os.sep,
+    *(sysconfig.get_path(name) + os.sep for name in ("stdlib", "purelib", "platlib")),
+)
 
 
 def is_user_code(text: str) -> bool:
@@ -24,7 +46,7 @@ def load_name(text: str) -> object:
         UnknownNameError: it has no such name.
     """
     stem, _, name = text.partition(MARK)
-    path = Path(f"{stem}.py")
+    path = Path(f"{stem}{SUFFIX}")
     module = _run(path)
     if not hasattr(module, name):
         known = [known for known in vars(module) if not known.startswith("_")]
@@ -33,14 +55,74 @@ def load_name(text: str) -> object:
     return found
 
 
-def _run(path: Path) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
+@contextmanager
+def running(what: str, hint: str) -> Iterator[None]:
+    """Inside, the user's code runs: what it prints goes to stderr, an error names its line.
+
+    Args:
+        what: what the error names first.
+        hint: what to do where memory does not suffice.
+
+    Raises:
+        ProgramError: the code raised something.
+        OutOfMemoryError: it does not fit in memory.
+    """
     try:
-        spec.loader.exec_module(module)
-    except Exception as error:  # whatever a file of the user's raises
-        reason = f"{type(error).__name__}: {error}"
-        raise UsageError(f"`{path}` cannot be loaded: {reason}") from error
+        with redirect_stdout(sys.stderr):
+            yield
+    except (KeyboardInterrupt, OutOfMemoryError):
+        raise
+    except MemoryError as error:
+        message = f"`{what}` does not fit in memory{_at(error)}: {_reason(error)}"
+        raise OutOfMemoryError(message, hint) from error
+    except BaseException as error:  # whatever the user's code raises
+        advice = error.hint if isinstance(error, CkptError) else None
+        raise ProgramError(f"`{what}` failed{_at(error)}: {_reason(error)}", advice) from error
+
+
+def _run(path: Path) -> ModuleType:
+    """The module in a file; the code has the path as given, so that lines are named by it."""
+    module = ModuleType(f"_user_{path.stem}")
+    module.__file__ = str(path.absolute())
+    folder = str(path.absolute().parent)
+    try:
+        code = compile(path.read_bytes(), str(path), "exec")
+        if folder not in sys.path:
+            sys.path.append(folder)
+        sys.modules[module.__name__] = module  # a dataclass looks its module up
+        with redirect_stdout(sys.stderr):
+            exec(code, module.__dict__)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # whatever a file of the user's raises
+        raise UsageError(f"`{path}` cannot be loaded{_at(error)}: {_reason(error)}") from error
     return module
+
+
+def _at(error: BaseException) -> str:
+    """` at FILE:LINE (SOURCE)` of the innermost line that is the user's; "" if there is none."""
+    place: tuple[str, int] | None = None
+    if isinstance(error, SyntaxError) and error.filename and error.lineno:
+        place = (error.filename, error.lineno)
+    else:
+        traceback = error.__traceback__
+        while traceback is not None:
+            file = traceback.tb_frame.f_code.co_filename
+            if not file.startswith(_NOT_THE_USERS):
+                place = (file, traceback.tb_lineno)
+            traceback = traceback.tb_next
+    if place is None:
+        return ""
+    linecache.checkcache(place[0])
+    source = linecache.getline(*place).strip()
+    return f" at {place[0]}:{place[1]}" + (f" (`{source}`)" if source else "")
+
+
+def _reason(error: BaseException) -> str:
+    """One line: an error of the engine's in its own words, any other with its type in front."""
+    if isinstance(error, CkptError):
+        return error.message
+    text = error.msg if isinstance(error, SyntaxError) else str(error)
+    first = (text.strip().splitlines() or [""])[0]
+    kind = type(error).__name__
+    return f"{kind}: {first}" if first else kind

@@ -53,8 +53,8 @@ def workload_options(**defaults: int) -> Decorator:
             "--workload",
             "workload_text",
             default="silu",
-            metavar="silu|graph:FILE[#INDEX]",
-            help="Program to run.",
+            metavar="silu|graph:FILE[#INDEX]|FILE.py:FUNCTION",
+            help="Program to run: the silu network, a graph file, or your own.",
         ),
         *(
             _size_option(name, text, defaults.get(name, default))
@@ -221,12 +221,13 @@ def open_from_options(ctx: click.Context) -> tuple[list[Workload], list[str]]:
 
     params = ctx.params
     options = WorkloadOptions(**{name: params[name] for name in option_texts()})
-    with nullcontext() if params.get("force") else within_available_memory():  # a graph file is run
+    with nullcontext() if params.get("force") else within_available_memory():  # a program is run
         workloads = open_workloads(params["workload_text"], options)
-    text = params["workload_text"]
-    return workloads, [
-        f"--{name.replace('_', '-')} has no effect on workload `{text.partition(':')[0]}`"
-        for name in options_without_effect(text)
+    workload, unused = options_without_effect(params["workload_text"])
+    notes = [note for opened in workloads for note in getattr(opened, "notes", ())]
+    return workloads, notes + [
+        f"--{name.replace('_', '-')} has no effect on workload `{workload}`"
+        for name in unused
         if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE
     ]
 
