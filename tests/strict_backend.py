@@ -16,6 +16,7 @@ import numpy as np
 
 from ckptcli.autodiff.device import Device
 from ckptcli.backends import numpy_namespace
+from ckptcli.backends.base import Backend
 from ckptcli.backends.numpy_backend import NumpyBackend
 
 Strict = Any
@@ -229,15 +230,21 @@ class StrictNamespace:
     def storage_of(self, x: Strict) -> Any:
         return numpy_namespace.storage_of(_raw(x))
 
+    def storage_layout(self, x: Strict) -> tuple[tuple[int, ...], str, int]:
+        return numpy_namespace.storage_layout(_raw(x))
+
     def storage_id(self, x: Strict) -> int:
         return id(self.storage_of(x))
 
 
-class StrictBackend:
+class StrictBackend(Backend):
     """Arrays of array-api-strict, float32 or float64."""
 
     name = "strict"
     label = "Strict(Cpu)"
+    library = f"array-api-strict {standard.__version__}"
+    dtypes = NumpyBackend.dtypes
+    is_traced = True
 
     def __init__(self) -> None:
         self._numpy = NumpyBackend()
@@ -246,11 +253,11 @@ class StrictBackend:
     def asarray(self, data: Any, dtype: str | None, copy: bool) -> Strict:
         return standard.asarray(self._numpy.asarray(_raw(data), dtype, copy))
 
-    def checked_dtype(self, dtype: str) -> str:
-        return self._numpy.checked_dtype(dtype)
-
     def to_numpy(self, array: Strict) -> Any:
         return self._numpy.to_numpy(_raw(array))
+
+    def storage_values(self, storage: Any, dtype: str) -> Any:
+        return self._numpy.storage_values(storage, dtype)
 
     def quiet(self) -> AbstractContextManager[object]:
         return self._numpy.quiet()

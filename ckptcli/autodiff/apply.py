@@ -33,7 +33,7 @@ def unary(op: Op, x: Tensor, params: Any = None) -> Tensor:
     x_node = x.node
     try:
         value = op.forward(device.namespace, x_value, params)
-    except ValueError as error:
+    except device.backend.operand_errors as error:
         _raise_shape_error(op, (x,), params, error)
     node = Node()
     node.id = device.next_id()
@@ -85,7 +85,7 @@ def binary(op: Op, lhs: Tensor, rhs: Tensor, params: Any = None) -> Tensor:
         _check_dtypes(op, (lhs, rhs))
     try:
         value = op.forward(device.namespace, lhs_value, rhs_value, params)
-    except ValueError as error:
+    except device.backend.operand_errors as error:
         _raise_shape_error(op, (lhs, rhs), params, error)
     node = Node()
     node.id = device.next_id()
@@ -154,7 +154,7 @@ def many(op: Op, operands: Sequence[Tensor], params: Any = None) -> Tensor:
     nodes = tuple(operand.node for operand in operands)
     try:
         value = op.forward(device.namespace, *values, params)
-    except ValueError as error:
+    except device.backend.operand_errors as error:
         _raise_shape_error(op, operands, params, error)
     node = Node()
     node.id = device.next_id()
@@ -220,9 +220,9 @@ def _check_dtypes(op: Op, operands: Sequence[Tensor]) -> None:
 
 
 def _raise_shape_error(
-    op: Op, operands: Sequence[Tensor], params: Any, error: ValueError
+    op: Op, operands: Sequence[Tensor], params: Any, error: Exception
 ) -> NoReturn:
-    if isinstance(error, EngineError):
+    if isinstance(error, EngineError) or operands[0].device.backend.is_out_of_memory(error):
         raise error
     shapes = " and ".join(str(list(operand.shape)) for operand in operands)
     numbers = params if isinstance(params, tuple) else (params,)

@@ -162,7 +162,7 @@ class Device:
         `copy=False` they are not, and must not be changed while the tensor or a graph of it lives.
 
         Raises:
-            DtypeError: a dtype other than float32 and float64.
+            DtypeError: a dtype that the backend does not have.
         """
         return new_leaf(self.backend.asarray(data, dtype, copy), self, tracked=0)
 
@@ -207,13 +207,17 @@ def _no_id() -> int:
     return -1
 
 
-def device(name: str = "numpy") -> Device:
+def device(name: str = "numpy", where: str | None = None) -> Device:
     """The device of an array backend, without autodiff.
+
+    `where` is `cpu`, `cuda`, `cuda:1`, `mps`, or `auto` for a GPU if there is one; by default the
+    backend's first.
 
     Raises:
         UnknownNameError: there is no such backend.
+        UsageError: its library is not installed, or has no such device.
     """
-    return Device(open_backend(name))
+    return Device(open_backend(name, where))
 
 
 def common_device(lhs: Tensor, rhs: Tensor) -> Device:

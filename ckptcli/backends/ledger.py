@@ -66,14 +66,15 @@ class Ledger:
         self.tick += 1
         self.peak = Peak(self.bytes_in_use, self.tick, self.bytes_in_use if self._traced else None)
 
-    def observe(self, array: Array, storage_of: Callable[[Any], Any]) -> None:
+    def observe(self, array: Array, namespace: Namespace) -> None:
         """Count the storage of `array`, unless it is counted already."""
-        owner = storage_of(array)
+        owner = namespace.storage_of(array)
         key = id(owner)
         if key in self._live:
             return
         self.tick += 1
-        storage = Storage(owner.shape, owner.dtype.name, owner.nbytes, self.tick)
+        shape, dtype, storage_bytes = namespace.storage_layout(array)
+        storage = Storage(shape, dtype, storage_bytes, self.tick)
         reference = weakref.ref(owner, lambda _: self._release(key))
         self._live[key] = (storage, reference)
         self.history.append(storage)
@@ -84,8 +85,8 @@ class Ledger:
         entry = self._live.get(storage_id)
         return None if entry is None else entry[0]
 
-    def array(self, storage_id: int) -> Any:
-        """The array that owns this storage, while it is live; None after that."""
+    def owner(self, storage_id: int) -> Any:
+        """The object of the library that is this storage, while it is live; None after that."""
         entry = self._live.get(storage_id)
         return None if entry is None else entry[1]()
 
@@ -125,6 +126,10 @@ class Ledger:
                 peak.with_transients_bytes = max(peak.with_transients_bytes, peak.live_bytes)
 
 
+_FACTS = ("storage_of", "storage_id", "storage_layout", "nbytes", "dtype_name")
+"""Functions of a namespace that say something of an array and make none."""
+
+
 class TrackedNamespace:
     """A namespace whose every result is entered in a ledger."""
 
@@ -134,22 +139,21 @@ class TrackedNamespace:
 
     def __getattr__(self, name: str) -> Any:
         function = getattr(self._inner, name)
-        storage_of = self._inner.storage_of
-        ledger = self._ledger
+        inner, ledger = self._inner, self._ledger
 
         def tracked(*args: Any, **kwargs: Any) -> Any:
             result = ledger.call(function, *args, **kwargs)
             if hasattr(result, "nbytes"):
-                ledger.observe(result, storage_of)
+                ledger.observe(result, inner)
             return result
 
-        if name in ("storage_of", "storage_id", "nbytes", "dtype_name"):
+        if name in _FACTS:
             return function
         setattr(self, name, tracked)
         return tracked
 
 
-class TrackedBackend:
+class TrackedBackend(Backend):
     """A backend whose every array is entered in a ledger."""
 
     def __init__(self, inner: Backend, ledger: Ledger) -> None:
@@ -157,18 +161,33 @@ class TrackedBackend:
         self._ledger = ledger
         self.name = inner.name
         self.label = inner.label
+        self.library = inner.library
+        self.dtypes = inner.dtypes
+        self.memory = inner.memory
+        self.operand_errors = inner.operand_errors
+        self.is_deterministic = inner.is_deterministic
+        self.is_traced = inner.is_traced
         self.namespace: Namespace = TrackedNamespace(inner.namespace, ledger)
 
     def asarray(self, data: Any, dtype: str | None, copy: bool) -> Array:
         array = self._inner.asarray(data, dtype, copy)
-        self._ledger.observe(array, self._inner.namespace.storage_of)
+        self._ledger.observe(array, self._inner.namespace)
         return array
-
-    def checked_dtype(self, dtype: str) -> str:
-        return self._inner.checked_dtype(dtype)
 
     def to_numpy(self, array: Array) -> Any:
         return self._inner.to_numpy(array)
 
+    def storage_values(self, storage: Any, dtype: str) -> Any:
+        return self._inner.storage_values(storage, dtype)
+
     def quiet(self) -> AbstractContextManager[object]:
         return self._inner.quiet()
+
+    def synchronize(self) -> None:
+        self._inner.synchronize()
+
+    def is_out_of_memory(self, error: BaseException) -> bool:
+        return self._inner.is_out_of_memory(error)
+
+    def release_cached(self) -> None:
+        self._inner.release_cached()

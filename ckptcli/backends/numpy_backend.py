@@ -8,17 +8,21 @@ from typing import Any
 import numpy as np
 
 from ckptcli.backends import numpy_namespace
-from ckptcli.backends.base import Array, Namespace
-from ckptcli.errors import DtypeError
-
-FLOAT_DTYPES = ("float32", "float64")
+from ckptcli.backends.base import Array, Backend, Namespace, dtype_error
 
 
-class NumpyBackend:
-    """Arrays are `numpy.ndarray` of float32 or float64."""
+class NumpyBackend(Backend):
+    """Arrays are `numpy.ndarray` of float32 or float64.
+
+    Not of float16: NumPy rounds it in software and multiplies matrices of it without the BLAS, and
+    the polynomials of erf leave its range.
+    """
 
     name = "numpy"
     label = "Numpy(Cpu)"
+    library = f"NumPy {np.__version__}"
+    dtypes = ("float32", "float64")
+    is_traced = True
 
     def __init__(self, namespace: Namespace = numpy_namespace) -> None:
         self.namespace = namespace
@@ -27,28 +31,22 @@ class NumpyBackend:
         try:
             array = np.array(data, dtype=dtype) if copy else np.asarray(data, dtype=dtype)
         except TypeError as error:
-            raise _dtype_error(dtype) from error
-        if dtype is None and not (hasattr(data, "dtype") and array.dtype.name in FLOAT_DTYPES):
+            raise dtype_error(self, dtype) from error
+        if dtype is None and not (hasattr(data, "dtype") and array.dtype.name in self.dtypes):
             if array.dtype.kind not in "biuf":
-                raise _dtype_error(array.dtype)
+                raise dtype_error(self, array.dtype)
             array = array.astype(np.float32)
-        if array.dtype.name not in FLOAT_DTYPES:
-            raise _dtype_error(array.dtype)
+        if array.dtype.name not in self.dtypes:
+            raise dtype_error(self, array.dtype.name)
         return array.reshape(1) if array.ndim == 0 else array
-
-    def checked_dtype(self, dtype: str) -> str:
-        if dtype not in FLOAT_DTYPES:
-            raise _dtype_error(dtype)
-        return dtype
 
     def to_numpy(self, array: Any) -> Any:
         view = np.asarray(array).view()
         view.flags.writeable = False
         return view
 
+    def storage_values(self, storage: Any, dtype: str) -> Any:
+        return storage.copy()
+
     def quiet(self) -> AbstractContextManager[object]:
         return np.errstate(all="ignore")
-
-
-def _dtype_error(dtype: object) -> DtypeError:
-    return DtypeError(f"a tensor cannot have dtype `{dtype}`", f"use {' or '.join(FLOAT_DTYPES)}")

@@ -339,6 +339,12 @@ def storage_of(x: AnyArray) -> AnyArray:
     return x
 
 
+def storage_layout(x: AnyArray) -> tuple[tuple[int, ...], str, int]:
+    """Shape, dtype and bytes of the array that owns the memory of `x`."""
+    owner = storage_of(x)
+    return owner.shape, owner.dtype.name, owner.nbytes
+
+
 def storage_id(x: AnyArray) -> int:
     """The identity of the memory of `x`, valid while it lives."""
     return id(storage_of(x))

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ckptcli.autodiff.device import device as open_device
+from ckptcli.autodiff.device import Device
+from ckptcli.backends import open_backend
+from ckptcli.backends.base import Backend
 from ckptcli.backends.ledger import Ledger, TrackedBackend
 from ckptcli.checkpoint.strategies.base import Strategy
 from ckptcli.checkpoint.strategies.none import NoCheckpointing
 from ckptcli.events import Fanout, Recorder
-from ckptcli.verify.bits import Difference, first_difference
+from ckptcli.verify.bits import Difference, first_difference, relative_distance
 from ckptcli.verify.differences import DirectionalDifference, directional_differences
 from ckptcli.verify.fidelity import FidelitySink, Infidelity
 from ckptcli.workloads.base import Workload
@@ -23,11 +25,15 @@ class Check:
 
     Attributes:
         gradients: how many parameters' gradients were compared with `none`'s.
-        wrong_gradients: (parameter, difference) for each that is not the same bit for bit.
+        wrong_gradients: (parameter, difference) for each that is not the same bit for bit, or lies
+            further off than `spread`.
         differences: the gradient against finite differences; empty where it was not asked for.
         compared: how many recomputed values were held against the originals.
-        wrong_values: those that are not the same bit for bit.
+        wrong_values: those that are not the same, to the same measure.
         draws: how many random draws the pass took from the stream, `none`'s behind it.
+        spread: how far two runs of `none` lie apart, relative to each gradient's largest element;
+            None for a deterministic library, where bits are compared.
+        has_float64: whether the device has the dtype that finite differences need.
     """
 
     strategy: str
@@ -37,6 +43,8 @@ class Check:
     compared: int
     wrong_values: tuple[Infidelity, ...]
     draws: tuple[int, int]
+    spread: float | None = None
+    has_float64: bool = True
 
     @property
     def passed(self) -> bool:
@@ -56,40 +64,72 @@ class _Pass:
     draws: int
 
 
-def check(workload: Workload, strategy: Strategy, precise: Workload, seed: int = 0) -> Check:
-    """Hold `strategy` against `none` on `workload`.
+def check(
+    workload: Workload,
+    strategy: Strategy,
+    precise: Workload,
+    seed: int = 0,
+    backend: Backend | None = None,
+) -> Check:
+    """Hold `strategy` against `none` on `workload`, on NumPy by default.
 
     `precise` is the same workload in float64, for finite differences in random directions.
     """
-    own, reference = _run(workload, strategy), _run(workload, NoCheckpointing())
-    wrong = []
-    for name, expected in reference.gradients.items():
-        found = own.gradients.get(name)
-        difference = None if found is None else first_difference(expected, found)
-        if found is None:
-            difference = Difference((), float(expected.size), 0.0, None)
-        if difference is not None:
-            wrong.append((name, difference))
+    backend = backend or open_backend()
+    spread = None
+    if not backend.is_deterministic:
+        first = _run(workload, NoCheckpointing(), backend)
+        again = _run(workload, NoCheckpointing(), backend)
+        spread = run_to_run_spread(first.gradients, again.gradients)
+    own = _run(workload, strategy, backend, spread)
+    reference = _run(workload, NoCheckpointing(), backend)
+    has_float64 = "float64" in backend.dtypes
     return Check(
         strategy=strategy.name,
         gradients=len(reference.gradients),
-        wrong_gradients=tuple(wrong),
+        wrong_gradients=tuple(_wrong(reference.gradients, own.gradients, spread)),
         differences=()
-        if own.fidelity.detaches or not own.gradients
-        else tuple(directional_differences(precise, strategy, seed=seed)),
+        if own.fidelity.detaches or not own.gradients or not has_float64
+        else tuple(directional_differences(precise, strategy, seed=seed, backend=backend)),
         compared=own.fidelity.compared,
         wrong_values=tuple(own.fidelity.wrong),
         draws=(own.draws, reference.draws),
+        spread=spread,
+        has_float64=has_float64,
     )
 
 
-def _run(workload: Workload, strategy: Strategy) -> _Pass:
+def within_spread(workload: Workload, strategy: Strategy, backend: Backend) -> bool:
+    """Whether the gradients lie no further from `none`'s than two runs of `none` do."""
+    first = _run(workload, NoCheckpointing(), backend).gradients
+    spread = run_to_run_spread(first, _run(workload, NoCheckpointing(), backend).gradients)
+    return not any(_wrong(first, _run(workload, strategy, backend).gradients, spread))
+
+
+def run_to_run_spread(first: Mapping[str, Any], second: Mapping[str, Any]) -> float:
+    """The largest distance of two runs' gradients, relative to each one's largest element."""
+    return max((relative_distance(first[name], second[name]) for name in first), default=0.0)
+
+
+def _wrong(
+    expected: Mapping[str, Any], found: Mapping[str, Any], spread: float | None
+) -> Iterator[tuple[str, Difference]]:
+    for name, array in expected.items():
+        if name not in found:
+            yield name, Difference((), float(array.size), 0.0, None)
+            continue
+        difference = first_difference(array, found[name], spread)
+        if difference is not None:
+            yield name, difference
+
+
+def _run(
+    workload: Workload, strategy: Strategy, backend: Backend, spread: float | None = None
+) -> _Pass:
     ledger = Ledger()
-    fidelity = FidelitySink(ledger)
-    plain = open_device()
-    backend = TrackedBackend(plain.backend, ledger)
-    device = plain.autodiff().gradient_checkpointing(strategy)
-    watched = device.watched_by(Fanout(fidelity, Recorder()), backend)
+    fidelity = FidelitySink(ledger, backend, spread)
+    device = Device(backend).autodiff().gradient_checkpointing(strategy)
+    watched = device.watched_by(Fanout(fidelity, Recorder()), TrackedBackend(backend, ledger))
     result = workload.load(watched).forward()
     gradients = result.root.backward()
     found = {name: gradients.wrt(tensor) for name, tensor in result.parameters.items()}

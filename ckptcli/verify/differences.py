@@ -14,7 +14,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ckptcli.autodiff.device import device as open_device
+from ckptcli.autodiff.device import Device
+from ckptcli.backends import open_backend
+from ckptcli.backends.base import Backend
 from ckptcli.checkpoint.strategies.base import Strategy
 from ckptcli.workloads.base import Workload
 
@@ -51,12 +53,17 @@ class DirectionalDifference:
 
 
 def directional_differences(
-    workload: Workload, strategy: Strategy, directions: int = 3, seed: int = 0
+    workload: Workload,
+    strategy: Strategy,
+    directions: int = 3,
+    seed: int = 0,
+    backend: Backend | None = None,
 ) -> list[DirectionalDifference]:
     """The gradient of a float64 workload under `strategy` against differences of its loss."""
+    base = Device(backend or open_backend())
     rng = np.random.Generator(np.random.PCG64(seed))
     parameters = workload.parameters()
-    gradients = _gradients(workload, strategy)
+    gradients = _gradients(workload, base, strategy)
     results = []
     for _ in range(directions):
         direction = {name: rng.normal(size=array.shape) for name, array in parameters.items()}
@@ -66,25 +73,27 @@ def directional_differences(
             if name in gradients
         )
         scale = np.sqrt(np.mean([np.mean(array**2) for array in parameters.values()])) or 1.0
-        coarse = _difference(workload, direction, STEP * scale)
-        fine = _difference(workload, direction, STEP * scale / 2.0)
+        coarse = _difference(workload, base, direction, STEP * scale)
+        fine = _difference(workload, base, direction, STEP * scale / 2.0)
         apart = abs(coarse - fine) / max(abs(fine), abs(coarse), 1e-300)
         results.append(DirectionalDifference(derivative, fine, apart))
     return results
 
 
-def _gradients(workload: Workload, strategy: Strategy) -> dict[str, np.ndarray]:
-    device = open_device().autodiff().gradient_checkpointing(strategy).watched_by(None)
+def _gradients(workload: Workload, base: Device, strategy: Strategy) -> dict[str, np.ndarray]:
+    device = base.autodiff().gradient_checkpointing(strategy).watched_by(None)
     result = workload.load(device).forward()
     gradients = result.root.backward()
     found = {name: gradients.wrt(tensor) for name, tensor in result.parameters.items()}
     return {name: g.numpy() for name, g in found.items() if g is not None}
 
 
-def _difference(workload: Workload, direction: dict[str, np.ndarray], step: float) -> float:
+def _difference(
+    workload: Workload, base: Device, direction: dict[str, np.ndarray], step: float
+) -> float:
     def loss(distance: float) -> float:
         moved = {name: a + distance * direction[name] for name, a in workload.parameters().items()}
-        device = open_device().autodiff().watched_by(None)
+        device = base.autodiff().watched_by(None)
         root = workload.with_parameters(moved).load(device).forward().root
         return float(np.sum(root.numpy()))
 

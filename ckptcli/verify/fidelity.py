@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from ckptcli.backends.base import Backend
 from ckptcli.backends.ledger import Ledger
 from ckptcli.events import Event, NodeCreated, Recomputed
 from ckptcli.verify.bits import Difference, first_difference
@@ -29,15 +30,18 @@ class Infidelity:
 class FidelitySink:
     """Compares; `compared` counts the recomputed values, `wrong` has those that differ.
 
+    `spread` is how far two runs of the library lie apart, if its bits are not to be compared.
     `detaches` is whether the program cuts a value off from where it came from.
     """
 
-    def __init__(self, ledger: Ledger) -> None:
+    def __init__(self, ledger: Ledger, backend: Backend, spread: float | None = None) -> None:
+        self._spread = spread
         self.compared = 0
         self.wrong: list[Infidelity] = []
         self.detaches = False
         self._named: set[int] = set()
         self._ledger = ledger
+        self._backend = backend
         self._originals: dict[int, Any] = {}
         self._sources: dict[int, str] = {}
 
@@ -45,8 +49,7 @@ class FidelitySink:
         if isinstance(event, NodeCreated):
             self._look_for_detach(event)
         if isinstance(event, NodeCreated) and event.op is not None:
-            value = self._ledger.array(event.storage)
-            self._originals[event.node_id] = None if value is None else value.copy()
+            self._originals[event.node_id] = self._values(event.storage)
             self._sources[event.node_id] = event.source
         elif isinstance(event, Recomputed):
             self._compare(event)
@@ -58,13 +61,19 @@ class FidelitySink:
             self.detaches = True
         self._named.add(id(storage))
 
+    def _values(self, storage_id: int) -> Any:
+        owner, storage = self._ledger.owner(storage_id), self._ledger.storage(storage_id)
+        if owner is None or storage is None:
+            return None
+        return self._backend.storage_values(owner, storage.dtype)
+
     def _compare(self, event: Recomputed) -> None:
         original = self._originals[event.node_id]
-        value = self._ledger.array(event.storage)
+        value = self._values(event.storage)
         if original is None or value is None:
             return
         self.compared += 1
-        difference = first_difference(original, value)
+        difference = first_difference(original, value, self._spread)
         if difference is not None:
             source = self._sources[event.node_id]
             self.wrong.append(Infidelity(event.node_id, event.op, source, difference))

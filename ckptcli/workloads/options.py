@@ -1,13 +1,15 @@
 """What the command line says of a workload: one field an option, with its help and its bounds.
 
 The commands make their options from these fields, so that a workload that needs another one adds
-a line here. Nothing is imported, so that a help text costs nothing.
+a line here. No array library is imported, so that a help text costs nothing.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
 from typing import Any
+
+from ckptcli.backends.dtypes import DTYPES
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +42,7 @@ class WorkloadOptions:
     layers: int = _option(8, "Layers of the silu network.", short="l", at_least=1)
     n: int = _option(1024, "Width: weights are n x n.", short="n", at_least=1)
     batch: int | None = _option(None, "Rows of the input.", at_least=1, default_text="n")
-    dtype: str = _option("float32", "Element type.", choices=("float32", "float64"))
+    dtype: str = _option("float32", "Element type.", choices=tuple(DTYPES))
     seed: int = _option(0, "Seed of the weights and the input.", at_least=0)
 
 

@@ -20,6 +20,7 @@ import numpy as np
 from ckptcli.autodiff.device import Device
 from ckptcli.autodiff.regions import checkpoint_name
 from ckptcli.autodiff.tensor import Tensor
+from ckptcli.backends.dtypes import DTYPES
 from ckptcli.errors import UsageError
 from ckptcli.workloads.base import ForwardResult, Workload
 from ckptcli.workloads.graph_case import GraphCase, OpCall
@@ -86,11 +87,12 @@ class SiluWorkload:
         """The weights and the input on the host, drawn once for all strategies."""
         rng = np.random.Generator(np.random.PCG64(self.seed))
         scale = 1.0 / np.sqrt(self.n)
+        host = DTYPES[self.dtype].host
         weights = [
-            rng.normal(0.0, scale, (self.n, self.n)).astype(self.dtype, copy=False)
+            rng.normal(0.0, scale, (self.n, self.n)).astype(host, copy=False)
             for _ in range(self.layers)
         ]
-        return weights, rng.random((self.batch, self.n)).astype(self.dtype, copy=False)
+        return weights, rng.random((self.batch, self.n)).astype(host, copy=False)
 
     def load(self, device: Device) -> SiluNetwork:
         weights, x = self.arrays
@@ -137,7 +139,7 @@ class SiluWorkload:
         layer). In the last layer `none` has p, s and h of all layers, its own h aside, and
         `balanced` p of all layers.
         """
-        element_bytes = np.dtype(self.dtype).itemsize
+        element_bytes = DTYPES[self.dtype].element_bytes
         weight = self.n * self.n * element_bytes
         activation = self.batch * self.n * element_bytes
         layers = self.layers

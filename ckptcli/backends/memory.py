@@ -1,0 +1,42 @@
+"""What the allocator of a device says of its memory.
+
+Three figures that differ: *requested* is what was asked for, *allocated* what blocks rounded up to
+the allocator's unit take, *reserved* what the allocator took from the device and keeps. The ledger
+knows the first alone, and of storages alone; the allocator sees kernels' work space too.
+
+None is "the library does not tell", never 0.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class AllocatorPeak:
+    """The largest figures since the phase began, for the whole process."""
+
+    requested_bytes: int | None
+    allocated_bytes: int | None
+    reserved_bytes: int | None
+
+
+class MemoryAccount(Protocol):
+    """The account of one device's allocator."""
+
+    def start_phase(self) -> None:
+        """Begin new peaks at what is in use now."""
+
+    def peak(self) -> AllocatorPeak | None:
+        """The peaks of the phase; None where the device has no account."""
+
+
+class UnknownMemory:
+    """Of a library that keeps no account, such as NumPy."""
+
+    def start_phase(self) -> None:
+        """Nothing begins."""
+
+    def peak(self) -> AllocatorPeak | None:
+        return None

@@ -1,0 +1,70 @@
+"""What the tests of several backends share: the devices that this machine has, and outcomes."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from functools import cache
+from importlib.util import find_spec
+from typing import Any
+
+import pytest
+
+from ckptcli import Device, device
+from ckptcli.checkpoint.strategies.registry import parse_strategy
+from ckptcli.events import Event, Recorder
+from ckptcli.workloads.base import ForwardResult
+from tests.gradient_cases import CASES
+from tests.helpers import backward, gradient, leaf, log_lines
+
+NEEDS_TORCH = pytest.mark.skipif(find_spec("torch") is None, reason="PyTorch is not installed")
+
+
+def watched_on(base: Device, strategy: str) -> tuple[Device, Recorder]:
+    """`base` under a strategy, node ids from 0, and what it did so far."""
+    recorder = Recorder()
+    dev = base.autodiff().gradient_checkpointing(parse_strategy(strategy))
+    return dev.watched_by(recorder), recorder
+
+
+def torch_device() -> Device:
+    """PyTorch on the processor."""
+    return device("torch", "cpu")
+
+
+@cache
+def _numpy_outcome(name: str, index: int, strategy: str) -> tuple[list[str], list[Any]]:
+    return op_outcome(name, index, device(), strategy)
+
+
+def numpy_outcome(name: str, index: int, strategy: str) -> tuple[list[str], list[Any]]:
+    """`op_outcome` on NumPy, computed once."""
+    return _numpy_outcome(name, index, strategy)
+
+
+def op_outcome(name: str, index: int, base: Device, strategy: str) -> tuple[list[str], list[Any]]:
+    """The log, and value and gradients of the sum of squares of a case's output."""
+    case = CASES[name][index]
+    dev, recorder = watched_on(base, strategy)
+    leaves = [leaf(dev, array) for array in case.operands()]
+    out = case.function(*leaves)
+    value = out.numpy().copy()
+    gradients = backward((out * out).sum())
+    return log_lines(recorder.events), [value, *(gradient(gradients, x) for x in leaves)]
+
+
+def pass_outcome(
+    base: Device, strategy: str, load: Callable[[Device], Any]
+) -> tuple[list[Event], dict[str, Any]]:
+    """The events and the gradients of a program, warnings about constants left aside."""
+    dev, recorder = watched_on(base, strategy)
+    result: ForwardResult = load(dev).forward()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        gradients = backward(result.root)
+    reached = {
+        name: gradient(gradients, x)
+        for name, x in result.parameters.items()
+        if gradients.wrt(x) is not None
+    }
+    return recorder.events, reached

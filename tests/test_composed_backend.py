@@ -1,0 +1,135 @@
+"""What the cupy backend is made of, run on NumPy: the rebound namespace and composed functions.
+
+CuPy itself needs a GPU. A stand-in has NumPy's functions under CuPy's restrictions, so that what is
+not composed and CuPy lacks fails here.
+"""
+
+from __future__ import annotations
+
+import json
+from types import SimpleNamespace
+from typing import Any, cast
+
+import numpy as np
+import pytest
+
+from ckptcli import Device
+from ckptcli.backends import numpy_namespace
+from ckptcli.backends.base import Namespace
+from ckptcli.backends.composed import COMPOSED, composed
+from ckptcli.backends.numpy_backend import NumpyBackend
+from ckptcli.backends.pool_peaks import PoolPeaks
+from ckptcli.backends.rebound import rebound
+from ckptcli.workloads.graph_parse import read_graph_file
+from tests.backend_kit import numpy_outcome, op_outcome, pass_outcome
+from tests.gradient_cases import CASES
+from tests.helpers import DATA, STRATEGIES, log_lines, same_bits
+
+CONFORMANCE = DATA / "burn_conformance.jsonl"
+RECORDED = [json.loads(line) for line in CONFORMANCE.read_text().splitlines()]
+PROGRAMS = read_graph_file(str(CONFORMANCE))
+
+
+class Ufunc:
+    """A ufunc as CuPy has it: `reduce` and `accumulate` for sums and products alone, no `at`."""
+
+    def __init__(self, ufunc: np.ufunc) -> None:
+        self._ufunc = ufunc
+        if ufunc in (np.add, np.multiply):
+            self.reduce = ufunc.reduce
+            self.accumulate = ufunc.accumulate
+
+    def __call__(self, *operands: Any, out: Any = None) -> Any:
+        return self._ufunc(*operands, out=out) if out is not None else self._ufunc(*operands)
+
+
+class StandIn:
+    """NumPy without what CuPy lacks."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ("errstate", "put_along_axis", "lexsort"):
+            raise AttributeError(f"CuPy has no {name}")
+        value = getattr(np, name)
+        return Ufunc(value) if isinstance(value, np.ufunc) else value
+
+
+def stand_in_device() -> Device:
+    library = StandIn()
+    names = {**rebound(library), **composed(library, numpy_namespace.erf)}
+    return Device(NumpyBackend(cast(Namespace, SimpleNamespace(**names))))
+
+
+def test_the_functions_are_numpys_but_none_of_its_own_is_called_directly() -> None:
+    names = rebound(StandIn())
+    assert names["add"] is not np.add
+    assert names["sum_dim"] is not numpy_namespace.sum_dim
+    assert names["sum_dim"].__code__ is numpy_namespace.sum_dim.__code__
+    assert names["matmul"].__globals__["np"] is names["np"]
+    assert names.keys() >= {n for n in vars(numpy_namespace) if not n.startswith("_")} - {"np"}
+
+
+@pytest.mark.parametrize("index", range(0, len(RECORDED), 4))
+def test_log_and_gradients_are_those_that_burn_recorded(index: int) -> None:
+    recorded = RECORDED[index]
+    events, gradients = pass_outcome(stand_in_device(), recorded["strategy"], PROGRAMS[index].load)
+    assert log_lines(events) == recorded["log"]
+    for name, expected in recorded["grads"].items():
+        np.testing.assert_allclose(gradients[name].ravel(), expected, rtol=1e-12, atol=1e-15)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", CASES)
+def test_an_op_has_numpys_log_value_and_gradients(name: str) -> None:
+    for index in range(len(CASES[name])):
+        outcomes = [op_outcome(name, index, stand_in_device(), s) for s in STRATEGIES]
+        assert same_bits(outcomes[0][1], outcomes[1][1])
+        for strategy, (log, arrays) in zip(STRATEGIES, outcomes):
+            numpy_log, numpy_arrays = numpy_outcome(name, index, strategy)
+            assert log == numpy_log
+            for ours, theirs in zip(arrays, numpy_arrays, strict=True):
+                scale = max(1.0, float(np.abs(theirs).max(initial=0.0)))
+                np.testing.assert_allclose(ours, theirs, rtol=1e-12, atol=1e-12 * scale)
+
+
+@pytest.mark.parametrize("update", ["assign", "add", "mul", "min", "max"])
+def test_a_scatter_with_equal_positions_goes_in_order(update: str) -> None:
+    rng = np.random.default_rng(0)
+    namespace = stand_in_device().namespace
+    for count in (0, 1, 300):
+        positions = rng.integers(0, 20, count)
+        values, flat = rng.normal(size=count), rng.normal(size=20)
+        found = namespace.scatter(flat, positions, values, update)
+        expected = numpy_namespace.scatter(flat, positions, values, update)
+        assert same_bits([found], [expected])
+
+
+@pytest.mark.parametrize("length", [0, 1, 2, 3, 8, 13])
+def test_running_extremes_are_numpys(length: int) -> None:
+    x = np.random.default_rng(length).normal(size=(3, length, 2))
+    if length > 2:
+        x[0, 2, 0] = np.nan
+    namespace = stand_in_device().namespace
+    for name in ("cumulative_max", "cumulative_min"):
+        assert same_bits([getattr(namespace, name)(x, 1)], [getattr(numpy_namespace, name)(x, 1)])
+
+
+def test_every_composed_function_is_one_of_the_namespace() -> None:
+    assert {name for name in COMPOSED if not hasattr(numpy_namespace, name)} == set()
+
+
+def test_pool_peaks_tell_requested_allocated_and_reserved_apart() -> None:
+    pool = {"used": 1024, "total": 4096}
+    peaks = PoolPeaks(lambda: pool["used"], lambda: pool["total"])
+    peaks.taken(1, 100, 512)
+    peaks.taken(2, 1000, 1024)
+    pool["total"] = 8192
+    peaks.freed(1, 512)
+    peaks.taken(3, 10, 512)
+    peaks.freed(99, 1024)  # from before the phase
+    highest = peaks.peak()
+    assert highest.requested_bytes == 1024 + 100 + 1000
+    assert highest.allocated_bytes == 1024 + 512 + 1024
+    assert highest.reserved_bytes == 8192
+    pool["used"] = 2048
+    peaks.start()
+    assert peaks.peak().allocated_bytes == 2048

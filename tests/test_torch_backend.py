@@ -1,0 +1,232 @@
+"""PyTorch as an array library: Burn's logs, NumPy's values, bits equal across strategies."""
+
+from __future__ import annotations
+
+import gc
+import inspect
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ckptcli import Device
+from ckptcli.backends import numpy_namespace, open_backend
+from ckptcli.backends.ledger import Ledger, TrackedBackend
+from ckptcli.checkpoint.strategies.registry import parse_strategy
+from ckptcli.errors import DtypeError, ShapeError
+from ckptcli.workloads.graph_parse import read_graph_file
+from ckptcli.workloads.silu import SiluWorkload
+from tests.backend_kit import NEEDS_TORCH, numpy_outcome, op_outcome, pass_outcome, torch_device
+from tests.gradient_cases import CASES
+from tests.helpers import DATA, STRATEGIES, backward, log_lines, recomputed, same_bits
+
+torch: Any = pytest.importorskip("torch", reason="PyTorch is not installed")
+
+pytestmark = [NEEDS_TORCH, pytest.mark.slow]
+
+CONFORMANCE = DATA / "burn_conformance.jsonl"
+RECORDED = [json.loads(line) for line in CONFORMANCE.read_text().splitlines()]
+PROGRAMS = read_graph_file(str(CONFORMANCE))
+
+
+def test_the_namespace_supplies_every_function() -> None:
+    namespace = torch_device().namespace
+    ours = {
+        name
+        for name, value in vars(numpy_namespace).items()
+        if callable(value) and not name.startswith("_") and not inspect.isclass(value)
+    }
+    missing = {name for name in ours - {"AnyArray", "NDArray"} if not hasattr(namespace, name)}
+    assert missing == set()
+
+
+@pytest.mark.parametrize("index", range(len(RECORDED)))
+def test_log_and_gradients_are_those_that_burn_recorded(index: int) -> None:
+    recorded = RECORDED[index]
+    events, gradients = pass_outcome(torch_device(), recorded["strategy"], PROGRAMS[index].load)
+    assert log_lines(events) == recorded["log"]
+    assert gradients.keys() == recorded["grads"].keys()
+    for name, expected in recorded["grads"].items():
+        np.testing.assert_allclose(gradients[name].ravel(), expected, rtol=1e-12, atol=1e-15)
+
+
+@pytest.mark.parametrize("index", range(0, len(RECORDED), 2))
+def test_strategies_agree_bit_for_bit(index: int) -> None:
+    program = PROGRAMS[index]
+    _, none = pass_outcome(torch_device(), "none", program.load)
+    _, balanced = pass_outcome(torch_device(), "balanced", program.load)
+    assert none.keys() == balanced.keys()
+    assert same_bits(none.values(), balanced.values())
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_an_op_has_numpys_log_value_and_gradients(name: str) -> None:
+    for index in range(len(CASES[name])):
+        outcomes = [op_outcome(name, index, torch_device(), strategy) for strategy in STRATEGIES]
+        assert same_bits(outcomes[0][1], outcomes[1][1])
+        for strategy, (log, arrays) in zip(STRATEGIES, outcomes):
+            numpy_log, numpy_arrays = numpy_outcome(name, index, strategy)
+            assert log == numpy_log
+            for ours, theirs in zip(arrays, numpy_arrays, strict=True):
+                scale = max(1.0, float(np.abs(theirs).max(initial=0.0)))
+                np.testing.assert_allclose(ours, theirs, rtol=1e-12, atol=1e-12 * scale)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+@pytest.mark.parametrize("strategy", ["balanced", "remat", "remat:every=3,names=p", "sqrt"])
+def test_strategies_agree_bit_for_bit_on_the_silu_network(strategy: str, dtype: str) -> None:
+    workload = SiluWorkload(6, 48, dtype=dtype)
+    _, expected = pass_outcome(torch_device(), "none", workload.load)
+    events, found = pass_outcome(torch_device(), strategy, workload.load)
+    assert same_bits(expected.values(), found.values())
+    assert recomputed(events)
+    assert all(np.isfinite(array).all() for array in found.values())
+
+
+@pytest.fixture
+def no_collector() -> Iterator[None]:
+    """What is released is released by its last reference."""
+    gc.disable()
+    yield
+    gc.enable()
+
+
+def accounted(strategy: str) -> tuple[Device, Ledger]:
+    ledger = Ledger()
+    base = torch_device()
+    dev = base.autodiff().gradient_checkpointing(parse_strategy(strategy))
+    return dev.watched_by(None, TrackedBackend(base.backend, ledger)), ledger
+
+
+@pytest.mark.usefixtures("no_collector")
+def test_the_ledger_counts_a_view_with_its_base() -> None:
+    dev, ledger = accounted("none")
+    x = dev.tensor(np.zeros((4, 8)))
+    view = x.transpose().reshape([8, 4])[1:3]
+    copies = ledger.bytes_in_use
+    del x
+    assert ledger.bytes_in_use in (256, copies)
+    y = dev.tensor(np.zeros((4, 8)))
+    part = y.transpose()[1:3]
+    before = ledger.bytes_in_use
+    del y
+    assert ledger.bytes_in_use == before
+    del view, part
+    assert (ledger.bytes_in_use, ledger.live_by_id()) == (0, {})
+
+
+@pytest.mark.usefixtures("no_collector")
+@pytest.mark.parametrize(
+    ("strategy", "held", "peak"), [("none", 23, 24), ("balanced", 8, 11)], ids=STRATEGIES
+)
+def test_the_ledger_of_the_silu_network_is_numpys(strategy: str, held: int, peak: int) -> None:
+    n, layers = 64, 8
+    tensor_bytes = n * n * 4
+    dev, ledger = accounted(strategy)
+    network = SiluWorkload(layers, n).load(dev)
+    base = ledger.bytes_in_use
+    assert base == (layers + 1) * tensor_bytes
+    root = network.forward().root
+    assert ledger.bytes_in_use - base - root.value.nbytes == held * tensor_bytes
+    ledger.start_phase()
+    gradients = backward(root)
+    assert 0 <= ledger.peak.live_bytes - base - peak * tensor_bytes < 1024
+    assert ledger.bytes_in_use - base - root.value.nbytes == len(gradients) * tensor_bytes
+    del root, gradients
+    assert ledger.bytes_in_use == base
+
+
+def test_a_tensor_that_comes_in_brings_no_autograd() -> None:
+    own = torch.ones(3, requires_grad=True)
+    dev = torch_device().autodiff()
+    x = dev.tensor(own, copy=False).require_grad()
+    y = (x * x).sum()
+    assert not y.value.requires_grad
+    assert list(backward(y).wrt(x).numpy()) == [2.0, 2.0, 2.0]  # type: ignore[union-attr]
+    assert own.grad is None
+
+
+def test_what_comes_in_is_copied_unless_asked_otherwise() -> None:
+    array = np.ones(3, np.float32)
+    dev = torch_device()
+    copied, shared = dev.tensor(array), dev.tensor(array, copy=False)
+    array[0] = 7.0
+    assert (copied.numpy()[0], shared.numpy()[0]) == (1.0, 7.0)
+    own = torch.ones(2)
+    tensor = dev.tensor(own)
+    own[0] = 7.0
+    assert tensor.numpy()[0] == 1.0
+
+
+@pytest.mark.parametrize(
+    ("data", "dtype", "expected"),
+    [
+        ([1, 2], None, "float32"),
+        (np.ones(2, np.float64), None, "float64"),
+        (np.ones(2, np.int64), None, "float32"),
+        ([1.0], "float16", "float16"),
+        ([1.0], "bfloat16", "bfloat16"),
+        (np.array([2**53 + 2]), "float64", "float64"),
+        (3.5, None, "float32"),
+    ],
+)
+def test_the_dtype_of_a_leaf(data: Any, dtype: str | None, expected: str) -> None:
+    tensor = torch_device().tensor(data, dtype)
+    assert (tensor.dtype, len(tensor.shape)) == (expected, 1)
+    np.testing.assert_array_equal(tensor.numpy().astype(np.float64), np.atleast_1d(data))
+
+
+def test_a_dtype_that_there_is_not_names_those_there_are() -> None:
+    with pytest.raises(DtypeError, match="float32 or float64 or float16 or bfloat16"):
+        torch_device().tensor([1.0], "int8")
+    with pytest.raises(DtypeError, match=r"`bfloat16` on Numpy\(Cpu\); .* or another backend"):
+        open_backend("numpy").checked_dtype("bfloat16")
+
+
+def test_operands_that_do_not_fit_are_a_shape_error() -> None:
+    dev = torch_device().autodiff()
+    x, y = dev.tensor(np.ones((2, 3))), dev.tensor(np.ones((4, 5)))
+    for wrong in (lambda: x + y, lambda: x @ y, lambda: x.reshape([7]), lambda: x.expand([4, 3])):
+        with pytest.raises(ShapeError):
+            wrong()
+
+
+def test_a_scatter_with_equal_positions_goes_in_order() -> None:
+    """PyTorch leaves open which of two assignments to a place stays; the ops do not."""
+    rng = np.random.default_rng(0)
+    positions = rng.integers(0, 50, 2000)
+    values, flat = rng.normal(size=2000), rng.normal(size=50)
+    namespace = torch_device().namespace
+    for update in ("assign", "add", "mul", "min", "max"):
+        found = namespace.scatter(
+            torch.tensor(flat), torch.tensor(positions), torch.tensor(values), update
+        )
+        expected = numpy_namespace.scatter(flat, positions, values, update)
+        np.testing.assert_allclose(found.numpy(), expected, rtol=1e-12, atol=1e-300)
+
+
+@pytest.mark.parametrize(
+    "name", ["abs", "sign", "sigmoid", "gelu", "relu", "erf", "round", "trunc"]
+)
+def test_special_values_are_numpys(name: str) -> None:
+    x = np.array([np.nan, np.inf, -np.inf, -40.0, 40.0, 0.5, 1.5, 2.5, -0.5, 800.0, -800.0])
+    with np.errstate(all="ignore"):
+        expected = getattr(numpy_namespace, name)(x)
+    found = getattr(torch_device().namespace, name)(torch.tensor(x)).numpy()
+    np.testing.assert_allclose(found, expected, rtol=1e-13, atol=0)
+
+
+@pytest.mark.parametrize("name", ["sigmoid_gradient", "gelu_gradient", "relu_gradient"])
+def test_a_gradient_kernel_may_overwrite_its_operand(name: str) -> None:
+    x = np.array([np.inf, -40.0, 40.0, 0.5, 0.0, -0.7, 3.0])
+    g = np.arange(1.0, 8.0)
+    with np.errstate(all="ignore"):
+        expected = getattr(numpy_namespace, name)(x, g)
+    kernel = getattr(torch_device().namespace, name)
+    gradient = torch.tensor(g)
+    fresh = kernel(torch.tensor(x), gradient)
+    assert kernel(torch.tensor(x), gradient, gradient) is gradient
+    np.testing.assert_allclose(fresh.numpy(), expected, rtol=1e-13, atol=1e-300)
+    assert same_bits([fresh.numpy()], [gradient.numpy()])
