@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ckptcli.cli.devices import device_options, open_device
 from ckptcli.cli.options import (
     check_layers,
     open_from_options,
@@ -30,6 +31,7 @@ from ckptcli.report.log import burn_line
 from ckptcli.report.log_diff import log_diff
 
 if TYPE_CHECKING:
+    from ckptcli.backends.base import Backend
     from ckptcli.checkpoint.strategies.base import Strategy
     from ckptcli.workloads.base import Workload
 
@@ -57,6 +59,7 @@ LEVELS = {"basic": Level.BASIC, "medium": Level.MEDIUM, "full": Level.FULL}
 @click.option("--force", is_flag=True, help="Run what cannot fit in memory.")
 @click.option("-q", "--quiet", is_flag=True, help="No warnings.")
 @workload_options(layers=2, n=64)
+@device_options
 @click.pass_context
 def command(
     ctx: click.Context,
@@ -79,8 +82,9 @@ def command(
     level = _level(level_name, settings)
     strategies = parse_strategies(diff or strategy_texts)
     workloads, warnings = open_from_options(ctx)
+    backend = open_device(ctx.params)
     passes = [
-        _Pass(getattr(workload, "index", 0), workload, strategy)
+        _Pass(getattr(workload, "index", 0), workload, strategy, backend)
         for workload in workloads
         for strategy in strategies or [_own_strategy(workload)]
     ]
@@ -88,7 +92,7 @@ def command(
     warn(warnings, quiet)
     if diff:
         for workload in workloads:
-            _print_diff(workload, strategies)
+            _print_diff(workload, strategies, backend)
         return
     with ExitStack() as stack:  # one sink for all passes: without `append` it empties its file
         elsewhere = open_log_sink(replace(settings, stdout=False), sys.stderr, level)
@@ -100,12 +104,12 @@ def command(
             _print(one, lines, gradients if as_json else None)
 
 
-def _print_diff(workload: Workload, strategies: Sequence[Strategy]) -> None:
+def _print_diff(workload: Workload, strategies: Sequence[Strategy], backend: Backend) -> None:
     from ckptcli.profiling.log_pass import log_pass
 
     first, second = Recorder(), Recorder()
     for strategy, recorder in zip(strategies, (first, second)):
-        log_pass(workload, strategy, recorder)
+        log_pass(workload, strategy, recorder, backend)
     names = strategies[0].name, strategies[1].name
     for line in log_diff(names, first.events, second.events):
         click.echo(line)
@@ -118,6 +122,7 @@ class _Pass:
     case: int
     workload: Workload
     strategy: Strategy
+    backend: Backend
 
 
 def _level(name: str | None, settings: LoggerSettings) -> Level:
@@ -145,7 +150,7 @@ def _check(passes: Sequence[_Pass], force: bool) -> None:
     for one in passes:
         check_layers([one.strategy], one.workload)
         if not force:
-            check_fits(one.workload, [one.strategy])
+            check_fits(one.workload, [one.strategy], one.backend)
 
 
 def _run(
@@ -156,7 +161,7 @@ def _run(
 
     recorder = Recorder()
     try:
-        logged = log_pass(one.workload, one.strategy, Fanout(recorder, *sinks))
+        logged = log_pass(one.workload, one.strategy, Fanout(recorder, *sinks), one.backend)
     except EngineError as error:
         raise type(error)(f"{one.workload.title}: {error.message}", error.hint) from error
     lines = (

@@ -29,6 +29,7 @@ COMMANDS = {
     "explain": "Define a word or a metric of the output.",
     "config": "Print the effective settings, and where each comes from.",
     "ops": "List the ops: bound, what backward needs, what is held beside the checkpointer.",
+    "backends": "List the array libraries, their devices, and what is missing.",
     "strategies": "List the checkpointing strategies.",
     "completion": "Print the completion script for bash, zsh or fish.",
 }

@@ -5,12 +5,13 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from ckptcli.cli.devices import device_options, open_device
 from ckptcli.cli.exports import Exports
 from ckptcli.cli.options import (
     check_layers,
@@ -30,13 +31,15 @@ from ckptcli.units import duration
 from ckptcli.workloads.options import option_texts
 
 if TYPE_CHECKING:
+    from ckptcli.backends.base import Backend
     from ckptcli.checkpoint.strategies.base import Strategy
     from ckptcli.config import LoggerSettings
     from ckptcli.measure.conditions import Condition
-    from ckptcli.measure.record import RunRecord
+    from ckptcli.measure.record import Failure, RunRecord
     from ckptcli.workloads.base import Workload
 
 REFERENCE = "none"
+FAILED = 1
 FAILED_CONDITION = 3
 UNTRUSTWORTHY = 4
 WRONG = 5
@@ -47,6 +50,7 @@ ROUNDS_OVER_PROCESSES = 25
 @click.command("run", cls=SettingsCommand)
 @strategy_option(default="none and balanced")
 @workload_options(layers=8, n=1024)
+@device_options
 @measuring_options
 @output_options
 @gate_options
@@ -73,6 +77,7 @@ def command(
     """
     from ckptcli.measure.conditions import check_applies, parse_condition
     from ckptcli.measure.machine import blas_threads
+    from ckptcli.profiling.out_of_memory import PassOutOfMemory
 
     settings = logger_settings(config_path)
     strategies, reference = _with_reference(parse_strategies(strategy_texts), no_reference)
@@ -87,15 +92,21 @@ def command(
         with Stops(timeout_s) as stops:
             workload, warnings = _one_workload(ctx)
             check_layers(strategies, workload)
+            backend = open_device(ctx.params)
             warnings += [threads_warning] if threads_warning else []
             with Exports(export_paths, format_name, force) as exports:
-                record = _profile(ctx, workload, strategies, reference, settings, exports, stops)
+                job = _Job(workload, strategies, reference, backend)
+                try:
+                    record = _profile(ctx, job, settings, exports, stops)
+                except PassOutOfMemory as error:
+                    return _tell_failures(error.failures)
                 record = replace(record, warnings=(*warnings, *record.warnings))
                 exports.write(record)
                 _print(ctx.params, record, exports)
                 warn(record.warnings, quiet)
                 exports.check()
-                return _exit_code(record, gates, ctx.params["strict"]) or stops.exit_code
+                code = _tell_failures(record.failures)
+                return code or _exit_code(record, gates, ctx.params["strict"]) or stops.exit_code
     return stops.exit_code
 
 
@@ -121,14 +132,18 @@ def _one_workload(ctx: click.Context) -> tuple[Workload, list[str]]:
     return workloads[0], warnings
 
 
+@dataclass(frozen=True, slots=True)
+class _Job:
+    """What is run; `reference` is the strategy that was added to compare with."""
+
+    workload: Workload
+    strategies: Sequence[Strategy]
+    reference: str | None
+    backend: Backend
+
+
 def _profile(
-    ctx: click.Context,
-    workload: Workload,
-    strategies: Sequence[Strategy],
-    reference: str | None,
-    settings: LoggerSettings,
-    exports: Exports,
-    stops: Stops,
+    ctx: click.Context, job: _Job, settings: LoggerSettings, exports: Exports, stops: Stops
 ) -> RunRecord:
     """The record of the run; `exports` get it after every round."""
     from ckptcli.backends.allocator import reuse_freed_memory
@@ -138,7 +153,7 @@ def _profile(
 
     params = ctx.params
     if not params["force"]:
-        check_fits(workload, strategies)
+        check_fits(job.workload, job.strategies, job.backend)
     progress = Progress(params["quiet"])
 
     def tell(phase: str, done: int, most: int) -> None:
@@ -150,11 +165,11 @@ def _profile(
         progress.estimate(_estimate(partial))
 
     reuse_freed_memory()
-    notes = _log_passes(workload, strategies, settings, _stdout_is_data(params))
+    notes = _log_passes(job, settings, _stdout_is_data(params))
     try:
         if params["processes"] > 1:
             record = run_in_processes(
-                _child_arguments(params, strategies, reference),
+                _child_arguments(params, job),
                 params["processes"],
                 progress=tell,
                 finished=finished,
@@ -162,9 +177,10 @@ def _profile(
             record = replace(record, config=_config(params))
         else:
             record = profile(
-                workload,
-                strategies,
-                reference=reference,
+                job.workload,
+                job.strategies,
+                reference=job.reference,
+                backend=job.backend,
                 plan=Plan(params["reps"], params["warmup"], params["max_time_s"], params["seed"]),
                 threshold=params["threshold_percent"] / 100.0,
                 config=_config(params),
@@ -183,20 +199,20 @@ def _estimate(record: RunRecord) -> str:
     )
 
 
-def _child_arguments(
-    params: dict[str, Any], strategies: Sequence[Strategy], reference: str | None
-) -> list[str]:
+def _child_arguments(params: dict[str, Any], job: _Job) -> list[str]:
     """The command line of one measuring process."""
     total = params["reps"] or ROUNDS_OVER_PROCESSES
     options = {
         "--workload": params["workload_text"],
         **{f"--{name.replace('_', '-')}": params[name] for name in option_texts()},
+        "--backend": params["backend_name"],
+        "--device": params["device_name"],
         "--threads": params["threads"],
         "--warmup": params["warmup"],
         "--threshold": params["threshold_percent"],
         "--reps": -(-total // params["processes"]),
     }
-    named = [strategy.name for strategy in strategies if strategy.name != reference]
+    named = [strategy.name for strategy in job.strategies if strategy.name != job.reference]
     return [
         *(word for name in named for word in ("--strategy", name)),
         *(
@@ -211,17 +227,15 @@ def _child_arguments(
     ]
 
 
-def _log_passes(
-    workload: Workload, strategies: Sequence[Strategy], settings: LoggerSettings, as_data: bool
-) -> list[str]:
+def _log_passes(job: _Job, settings: LoggerSettings, as_data: bool) -> list[str]:
     """One untimed pass a strategy for an enabled logger; returns warnings."""
     from ckptcli.profiling.log_pass import log_pass
 
     sinks = open_log_sink(settings, sys.stderr if as_data else sys.stdout)
     for sink in sinks:
         with sink:
-            for strategy in strategies:
-                log_pass(workload, strategy, sink)
+            for strategy in job.strategies:
+                log_pass(job.workload, strategy, sink, job.backend)
     if as_data and sinks and settings.stdout:
         return ["log lines for stdout went to stderr: stdout is the result as data"]
     return []
@@ -258,6 +272,16 @@ def _print(params: dict[str, Any], record: RunRecord, exports: Exports) -> None:
         )
         text = render_run(record, screen, verbose=params["verbose"])
         click.echo(text, nl=False, color=True)
+
+
+def _tell_failures(failures: Sequence[Failure]) -> int:
+    """Say which strategies ran out of memory, and list what was live then; 1 if one did."""
+    from ckptcli.report.failures import failure_lines
+
+    for failure in failures:
+        for line in failure_lines(failure):
+            click.echo(line, err=True)
+    return FAILED if failures else 0
 
 
 def _exit_code(record: RunRecord, gates: Sequence[Condition], strict: bool) -> int:

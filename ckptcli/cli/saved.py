@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ckptcli.cli.devices import device_options, open_device
 from ckptcli.cli.options import (
     check_layers,
     open_from_options,
@@ -30,6 +31,7 @@ SCHEMA = "ckpt.saved/1"
 @click.option("-q", "--quiet", is_flag=True, help="No warnings.")
 @click.option("--force", is_flag=True, help="Run what cannot fit in memory.")
 @workload_options(layers=2, n=64)
+@device_options
 @click.pass_context
 def command(
     ctx: click.Context,
@@ -44,23 +46,24 @@ def command(
 
     Each storage counts once; parameters, input and the loss are left out.
     """
-    from ckptcli.autodiff.device import device
+    from ckptcli.autodiff.device import Device
     from ckptcli.measure.saved import saved_tensors
     from ckptcli.profiling.memory_pass import memory_pass
     from ckptcli.profiling.profile import check_fits
 
     strategies = parse_strategies(strategy_texts or ("none", "balanced"))
     workloads, notes = open_from_options(ctx)
+    backend = open_device(ctx.params)
     warn(notes, quiet)
     for workload in workloads:
         check_layers(strategies, workload)
         if not force:
-            check_fits(workload, strategies)
+            check_fits(workload, strategies, backend)
     for workload in workloads:
         held = {}
         for strategy in strategies:
-            with device().backend.quiet():
-                trace = memory_pass(workload, device(), strategy, traced=False).trace
+            with backend.quiet():
+                trace = memory_pass(workload, Device(backend), strategy, traced=False).trace
             held[strategy.name] = saved_tensors(trace)
             warn([f"{strategy.name}: only a part of a long list is shown"] * trace.cut, quiet)
         _print(workload.title, held, as_json)

@@ -52,6 +52,12 @@ def warn(messages: Iterable[str], quiet: bool = False) -> None:
         click.echo(f"warning: {message}", err=True)
 
 
+def note(message: str, quiet: bool = False) -> None:
+    """A message on stderr that is no warning, unless `quiet`."""
+    if not quiet:
+        click.echo(f"note: {message}", err=True)
+
+
 class Progress:
     """A bar on stderr that overwrites itself; on a terminal only, never during a timed sample."""
 

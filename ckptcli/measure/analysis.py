@@ -51,7 +51,8 @@ def judge(record: StrategyRecord, reference: StrategyRecord) -> Judgement:
 
     `wrong`, `worse`, `effective`, `held only`, `no effect`.
     """
-    if record.outcome.grad_sha256 != reference.outcome.grad_sha256:
+    same_bits = record.outcome.grad_sha256 == reference.outcome.grad_sha256
+    if not (same_bits or record.outcome.grad_within_spread):
         return Judgement("wrong", f"a gradient differs from that of `{reference.strategy}`")
     held = (record.memory.after_forward_bytes, reference.memory.after_forward_bytes)
     peak = (record.memory.ledger_peak_bytes, reference.memory.ledger_peak_bytes)

@@ -39,8 +39,20 @@ class PeakLive:
 
 
 @dataclass(frozen=True, slots=True)
+class AllocatorPeak:
+    """The peaks of a device's allocator in one phase, of the whole process; None is not known."""
+
+    requested_bytes: int | None
+    allocated_bytes: int | None
+    reserved_bytes: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class Memory:
-    """The exact account of one pass. Peaks: the ledger's, and with kernel temporaries."""
+    """The exact account of one pass. Peaks: the ledger's, and with kernel temporaries.
+
+    `allocator_*` is what the device's allocator tells beside them; None where it tells nothing.
+    """
 
     params_input_bytes: int
     after_forward_bytes: int
@@ -52,6 +64,8 @@ class Memory:
     traced_peak_backward_bytes: int | None
     peak_live: PeakLive
     after_backward_bytes: int
+    allocator_forward: AllocatorPeak | None = None
+    allocator_backward: AllocatorPeak | None = None
 
     @property
     def peak_forward_bytes(self) -> int:
@@ -76,12 +90,17 @@ class Memory:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What the pass computed, as figures to compare."""
+    """What the pass computed, as figures to compare.
+
+    `grad_within_spread`: on a library that is not deterministic, other bits that lie no further
+    from the reference's than two runs of the reference do.
+    """
 
     loss: float
     grad_sum_w0: float | None
     grad_sha256: str
     recomputed_by_op: dict[str, int]
+    grad_within_spread: bool = False
 
     @property
     def recomputed_nodes(self) -> int:
@@ -224,10 +243,22 @@ class StrategyRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class Failure:
+    """A strategy that ran out of memory: in which phase, what the library said, what was live."""
+
+    strategy: str
+    phase: str
+    message: str
+    live: PeakLive
+
+
+@dataclass(frozen=True, slots=True)
 class RunRecord:
     """A whole run.
 
-    `stopped` is why no further round was made; `config` the effective settings of the command.
+    `stopped` is why no further round was made; `config` the effective settings of the command;
+    `library` the array library with its version; `failures` are the strategies that ran out of
+    memory and have no figures.
     """
 
     workload: dict[str, object]
@@ -243,6 +274,8 @@ class RunRecord:
     config: dict[str, object]
     warnings: Sequence[str]
     strategies: Sequence[StrategyRecord]
+    library: str = ""
+    failures: Sequence[Failure] = ()
 
     @property
     def reference(self) -> StrategyRecord | None:

@@ -21,7 +21,9 @@ from ckptcli.measure.machine import Machine
 from ckptcli.measure.record import (
     PHASES,
     SCHEMA,
+    AllocatorPeak,
     Cost,
+    Failure,
     Life,
     LiveTensor,
     Memory,
@@ -53,6 +55,7 @@ def record_object(record: RunRecord) -> dict[str, Any]:
         "version": record.version,
         "workload": {**record.workload, "title": record.title},
         "device": record.backend,
+        "library": record.library,
         "machine": asdict(record.machine),
         "seed": record.seed,
         "rounds": record.rounds,
@@ -62,6 +65,7 @@ def record_object(record: RunRecord) -> dict[str, Any]:
         "partial": record.partial,
         "config": record.config,
         "warnings": [],
+        "failures": [asdict(failure) for failure in record.failures],
         "strategies": [_strategy_object(strategy) for strategy in record.strategies],
     }
     warnings = list(record.warnings)
@@ -166,18 +170,33 @@ def _record(data: Mapping[str, Any]) -> RunRecord:
         config=data["config"],
         warnings=tuple(data["warnings"]),
         strategies=tuple(_strategy(entry) for entry in data["strategies"]),
+        library=data["library"],
+        failures=tuple(
+            _filled(Failure, {**entry, "live": _live(entry["live"])}) for entry in data["failures"]
+        ),
     )
 
 
+def _live(data: Mapping[str, Any]) -> PeakLive:
+    return _filled(PeakLive, {**data, "largest": _all(LiveTensor, data["largest"])})
+
+
+def _memory(data: Mapping[str, Any]) -> Memory:
+    allocators = {
+        key: None if data[key] is None else _filled(AllocatorPeak, data[key])
+        for key in ("allocator_forward", "allocator_backward")
+    }
+    return _filled(Memory, {**data, **allocators, "peak_live": _live(data["peak_live"])})
+
+
 def _strategy(data: Mapping[str, Any]) -> StrategyRecord:
-    peak = {**data["peak_live"], "largest": _all(LiveTensor, data["peak_live"]["largest"])}
     loss = math.nan if data["loss"] is None else data["loss"]
     trace = data["trace"]
     return StrategyRecord(
         strategy=data["strategy"],
         device=data["device"],
         reference=data["reference"],
-        memory=_filled(Memory, {**data, "peak_live": _filled(PeakLive, peak)}),
+        memory=_memory(data),
         outcome=_filled(Outcome, {**data, "loss": loss}),
         cost=_filled(Cost, data),
         trace=Trace(

@@ -7,11 +7,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ckptcli.autodiff.device import device as open_device
+from ckptcli.autodiff.device import Device
+from ckptcli.backends import open_backend
+from ckptcli.backends.base import Backend
 from ckptcli.checkpoint.strategies.base import Strategy
 from ckptcli.errors import UntrackedBackwardWarning
 from ckptcli.events import Sink
 from ckptcli.profiling.divergence import gradient_warnings, loss_warning
+from ckptcli.profiling.out_of_memory import told_as_failure
 from ckptcli.workloads.base import Workload
 
 
@@ -26,13 +29,23 @@ class LoggedPass:
     warnings: tuple[str, ...]
 
 
-def log_pass(workload: Workload, strategy: Strategy, sink: Sink | None) -> LoggedPass:
-    """Run the workload once with node ids from 0; `sink` gets every event.
+def log_pass(
+    workload: Workload, strategy: Strategy, sink: Sink | None, backend: Backend | None = None
+) -> LoggedPass:
+    """Run the workload once with node ids from 0, on NumPy by default; `sink` gets every event.
 
     A parameter that no gradient reaches is left out.
+
+    Raises:
+        PassOutOfMemory: the pass does not fit.
     """
-    device = open_device().autodiff().gradient_checkpointing(strategy).watched_by(sink)
-    with device.backend.quiet(), warnings.catch_warnings(record=True) as caught:
+    base = Device(backend or open_backend())
+    device = base.autodiff().gradient_checkpointing(strategy).watched_by(sink)
+    with (
+        told_as_failure(base.backend, strategy.name, lambda: "the logged pass"),
+        device.backend.quiet(),
+        warnings.catch_warnings(record=True) as caught,
+    ):
         warnings.simplefilter("always", UntrackedBackwardWarning)
         result = workload.load(device).forward()
         loss = float(np.sum(result.root.numpy()))
@@ -43,7 +56,7 @@ def log_pass(workload: Workload, strategy: Strategy, sink: Sink | None) -> Logge
         for name, gradient in found.items()
         if gradient is not None
     }
-    diverged = loss_warning(strategy.name, loss)
+    diverged = loss_warning(strategy.name, loss, workload.settings.get("dtype"))
     notes = [str(warning.message) for warning in caught]
     notes += [] if diverged is None else [diverged]
     return LoggedPass(values, (*notes, *gradient_warnings(strategy.name, values)))

@@ -18,12 +18,22 @@ import numpy as np
 
 from ckptcli.autodiff.device import Device
 from ckptcli.autodiff.gradients import Gradients
-from ckptcli.backends.ledger import Ledger, Peak, Storage, TrackedBackend
+from ckptcli.backends.ledger import Ledger, Storage, TrackedBackend
+from ckptcli.backends.memory import MemoryAccount
 from ckptcli.checkpoint.lints import PassFacts, region_lints
 from ckptcli.checkpoint.strategies.base import Strategy
 from ckptcli.events import Fanout
-from ckptcli.measure.record import Cost, LiveTensor, Memory, Outcome, PeakLive, Trace
+from ckptcli.measure.record import (
+    AllocatorPeak,
+    Cost,
+    LiveTensor,
+    Memory,
+    Outcome,
+    PeakLive,
+    Trace,
+)
 from ckptcli.profiling.labels import Label, Labeller
+from ckptcli.profiling.out_of_memory import told_as_failure
 from ckptcli.profiling.trace import PassRecorder
 from ckptcli.workloads.base import ForwardResult, Workload
 
@@ -47,32 +57,64 @@ def memory_pass(
     """Run the workload once under the ledger.
 
     `device` has no autodiff; the pass numbers its nodes from 0. `traced` is whether kernel
-    temporaries are measured with tracemalloc too; without it those peaks are not known.
+    temporaries are measured with tracemalloc too, where the backend lets it see them; without it
+    those peaks are not known.
+
+    Raises:
+        PassOutOfMemory: with what was live when memory ran out.
     """
+    backend = device.backend
+    traced = traced and backend.is_traced
     with _collector_off(), _traced() if traced else nullcontext():
-        ledger = Ledger()
-        labeller = Labeller(ledger)
+        account = _Account()
+        with told_as_failure(backend, strategy.name, lambda: account.phase, account.live_now):
+            return account.measure(workload, device, strategy)
+
+
+class _Account:
+    """The accounts of one pass, and the phase that it is in."""
+
+    def __init__(self) -> None:
+        self.ledger = Ledger()
+        self.labeller = Labeller(self.ledger)
+        self.phase = "loading"
+        self.saved: list[Storage] = []
+
+    def live_now(self) -> PeakLive:
+        """What is live at this moment."""
+        return _peak_live(self.ledger, self.ledger.tick, self.labeller, self.saved)
+
+    def start_phase(self, phase: str, memory: MemoryAccount) -> None:
+        self.phase = phase
+        memory.start_phase()
+        self.ledger.start_phase()
+
+    def measure(self, workload: Workload, device: Device, strategy: Strategy) -> MemoryPass:
+        """Run the pass."""
+        ledger, labeller, allocator = self.ledger, self.labeller, device.backend.memory
         recorder = PassRecorder(ledger)
-        backend = TrackedBackend(device.backend, ledger)
         facts = PassFacts()
         sink = Fanout(labeller, recorder, facts)
+        backend = TrackedBackend(device.backend, ledger)
         watched = device.autodiff().gradient_checkpointing(strategy).watched_by(sink, backend)
         network = workload.load(watched)
         labeller.label_live("input")
         base = set(ledger.live_by_id())
         params_input_bytes = ledger.bytes_in_use
 
-        ledger.start_phase()
+        self.start_phase("forward", allocator)
         result = network.forward()
         forward_peak, after_forward_bytes = ledger.peak, ledger.bytes_in_use
+        allocator_forward = _reading(allocator)
         storage_id = watched.namespace.storage_id
         for tensor in result.parameters.values():
             labeller.relabel(storage_id(tensor.value), "parameter")
         not_saved = base | {storage_id(result.root.value)}
         saved = [s for key, s in ledger.live_by_id().items() if key not in not_saved]
+        self.saved = saved
         loss = float(np.sum(result.root.numpy()))
 
-        ledger.start_phase()
+        self.start_phase("backward", allocator)
         gradients = result.root.backward()
         recorder.end_step()
         memory = Memory(
@@ -84,8 +126,10 @@ def memory_pass(
             ledger_peak_backward_bytes=ledger.peak.live_bytes,
             traced_peak_forward_bytes=forward_peak.with_transients_bytes,
             traced_peak_backward_bytes=ledger.peak.with_transients_bytes,
-            peak_live=_peak_live(ledger, ledger.peak, labeller, saved),
+            peak_live=_peak_live(ledger, ledger.peak.tick, labeller, saved),
             after_backward_bytes=ledger.bytes_in_use,
+            allocator_forward=allocator_forward,
+            allocator_backward=_reading(allocator),
         )
         parameters = {tensor.node.id for tensor in result.parameters.values()}
         return MemoryPass(
@@ -95,6 +139,13 @@ def memory_pass(
             recorder.trace(labeller, parameters, result.root.node.id, saved),
             tuple(_lints(facts, strategy, workload)),
         )
+
+
+def _reading(memory: MemoryAccount) -> AllocatorPeak | None:
+    peak = memory.peak()
+    if peak is None:
+        return None
+    return AllocatorPeak(peak.requested_bytes, peak.allocated_bytes, peak.reserved_bytes)
 
 
 def _lints(facts: PassFacts, strategy: Strategy, workload: Workload) -> Iterator[str]:
@@ -137,16 +188,16 @@ def _digest(gradients: Gradients, result: ForwardResult) -> str:
     for name, tensor in result.parameters.items():
         gradient = gradients.wrt(tensor)
         if gradient is not None:
-            digest.update(f"{name}{gradient.shape}{gradient.dtype}".encode())
+            digest.update(f"{name}{tuple(gradient.shape)}{gradient.dtype}".encode())
             digest.update(np.ascontiguousarray(gradient.numpy()).data)
     return digest.hexdigest()
 
 
-def _peak_live(ledger: Ledger, peak: Peak, labeller: Labeller, saved: list[Storage]) -> PeakLive:
+def _peak_live(ledger: Ledger, tick: int, labeller: Labeller, saved: list[Storage]) -> PeakLive:
     saved_ids = {id(storage) for storage in saved}
     live = [
-        _live_tensor(storage, labeller.at(storage, peak.tick), id(storage) in saved_ids)
-        for storage in ledger.live_at(peak.tick)
+        _live_tensor(storage, labeller.at(storage, tick), id(storage) in saved_ids)
+        for storage in ledger.live_at(tick)
     ]
     bytes_by_why: Counter[str] = Counter()
     for tensor in live:

@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+import gc
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from ckptcli.autodiff.device import Device, device as open_device
+from ckptcli.autodiff.device import Device
+from ckptcli.backends import open_backend
+from ckptcli.backends.base import Backend
 from ckptcli.checkpoint.strategies.base import Strategy
 from ckptcli.checkpoint.strategies.registry import parse_strategy
 from ckptcli.errors import OutOfMemoryError, UntrackedBackwardWarning, UsageError
 from ckptcli.measure.analysis import analysed
 from ckptcli.measure.machine import Machine, available_bytes, read_machine
-from ckptcli.measure.record import RunRecord, StrategyRecord
+from ckptcli.measure.record import Failure, RunRecord, StrategyRecord
 from ckptcli.measure.rounds import Plan, Rounds, Sample, run_rounds
 from ckptcli.measure.stability import read_load, stability_warnings
 from ckptcli.profiling.divergence import loss_warning
 from ckptcli.profiling.memory_pass import MemoryPass, memory_pass, tracemalloc_is_exact
+from ckptcli.profiling.out_of_memory import PassOutOfMemory
 from ckptcli.profiling.timed_pass import TimedPass
 from ckptcli.units import size
+from ckptcli.verify.check import within_spread
 from ckptcli.version import VERSION
 from ckptcli.workloads.base import Workload
 from ckptcli.workloads.options import WorkloadOptions
@@ -42,6 +47,7 @@ class _Profile:
     machine: Machine
     passes: list[MemoryPass] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    failures: list[Failure] = field(default_factory=list)
     stopped: str | None = None
     """Why there are no timed rounds, if a signal came during the memory passes."""
 
@@ -61,15 +67,25 @@ class _Profile:
                 config=self.config,
                 warnings=(
                     *self.notes,
-                    *_loss_warnings(self.strategies, self.passes),
+                    *self._loss_warnings(),
                     *(lint for measured in self.passes for lint in measured.lints),
                 ),
                 strategies=tuple(
                     self._strategy(strategy, measured, rounds)
                     for strategy, measured in zip(self.strategies, self.passes)
                 ),
+                library=self.device.backend.library,
+                failures=tuple(self.failures),
             )
         )
+
+    def _loss_warnings(self) -> list[str]:
+        dtype = self.workload.settings.get("dtype")
+        found = [
+            loss_warning(strategy.name, measured.outcome.loss, dtype)
+            for strategy, measured in zip(self.strategies, self.passes)
+        ]
+        return [warning for warning in found if warning is not None]
 
     def _strategy(self, strategy: Strategy, measured: MemoryPass, rounds: Rounds) -> StrategyRecord:
         return StrategyRecord(
@@ -86,35 +102,87 @@ class _Profile:
 
     def run_memory_passes(self, tell: Progress) -> None:
         """One pass a strategy; what the engine warns of is noted once."""
-        traced = tracemalloc_is_exact()
+        traced = self.device.backend.is_traced and tracemalloc_is_exact()
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", UntrackedBackwardWarning)
             try:
-                for done, strategy in enumerate(self.strategies):
+                for done, strategy in enumerate(list(self.strategies)):
                     tell("memory", done, len(self.strategies))
-                    self.passes.append(memory_pass(self.workload, self.device, strategy, traced))
+                    self._run_memory_pass(strategy, traced)
             except KeyboardInterrupt as stop:
                 if not self.passes:
                     raise
                 self.strategies = self.strategies[: len(self.passes)]
                 self.stopped = str(stop) or "interrupted"
         self.notes += dict.fromkeys(str(warning.message) for warning in caught)
-        if not traced:
+        if self.device.backend.is_traced and not traced:
             self.notes.append("this NumPy misreports to tracemalloc: peaks lack its temporaries")
 
-    def run_rounds(self, tell: Progress, finished: Callable[[RunRecord], None] | None) -> Rounds:
-        """The timed rounds, by the plan."""
+    def tell_spread(self) -> None:
+        """Where a library's bits vary from run to run, tell that from a wrong gradient."""
+        backend = self.device.backend
+        first = self._first()
+        digests = {s.name: p.outcome.grad_sha256 for s, p in zip(self.strategies, self.passes)}
+        for position, strategy in enumerate(self.strategies):
+            measured = self.passes[position]
+            if not backend.is_deterministic and digests[strategy.name] != digests[first]:
+                within = within_spread(self.workload, strategy, backend)
+                outcome = replace(measured.outcome, grad_within_spread=within)
+                self.passes[position] = replace(measured, outcome=outcome)
+
+    def _first(self) -> str:
+        """What the others are compared with: the reference, else `none`, else the first."""
         names = [strategy.name for strategy in self.strategies]
-        if self.stopped is not None:
-            empty: dict[str, list[Sample]] = {name: [] for name in names}
-            return Rounds(empty, self.plan.warmup, self.stopped, interrupted=True)
-        first = self.reference or ("none" if "none" in names else names[0])
+        return next((n for n in (self.reference, "none") if n in names), None) or names[0]
+
+    def _run_memory_pass(self, strategy: Strategy, traced: bool) -> None:
+        try:
+            self.passes.append(memory_pass(self.workload, self.device, strategy, traced))
+            return
+        except PassOutOfMemory as error:
+            failure = error.failures[0]
+        self._leave_out(failure)
+
+    def _leave_out(self, failure: Failure) -> None:
+        """Go on without a strategy that does not fit, and without what it left in memory.
+
+        Raises:
+            PassOutOfMemory: none is left.
+        """
+        self.failures.append(failure)
+        left = [s for s in self.strategies if s.name != failure.strategy]
+        if not left:
+            raise PassOutOfMemory(*self.failures)
+        self.passes = [
+            measured
+            for strategy, measured in zip(self.strategies, self.passes)
+            if strategy.name != failure.strategy
+        ]
+        self.strategies = left
+        gc.collect()
+        self.device.backend.release_cached()
+
+    def run_rounds(self, tell: Progress, finished: Callable[[RunRecord], None] | None) -> Rounds:
+        """The timed rounds, by the plan; begun anew without a strategy that does not fit."""
+        while True:
+            names = [strategy.name for strategy in self.strategies]
+            if self.stopped is not None:
+                empty: dict[str, list[Sample]] = {name: [] for name in names}
+                return Rounds(empty, self.plan.warmup, self.stopped, interrupted=True)
+            try:
+                return self._run_rounds(tell, finished)
+            except PassOutOfMemory as error:
+                failure = error.failures[0]
+            self._leave_out(failure)
+
+    def _run_rounds(self, tell: Progress, finished: Callable[[RunRecord], None] | None) -> Rounds:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UntrackedBackwardWarning)
             return run_rounds(
                 {s.name: TimedPass(self.workload, self.device, s) for s in self.strategies},
                 self.plan,
-                reference=first,
+                reference=self._first(),
+                clock=self.device.backend.clock(),
                 between=lambda done, most: tell("timing", done, most),
                 finished=None if finished is None else lambda r: finished(self.record(r, True)),
             )
@@ -125,7 +193,7 @@ def profile(
     strategies: Sequence[Strategy | str] = ("none", "balanced"),
     *,
     reference: str | None = None,
-    backend: str = "numpy",
+    backend: Backend | str = "numpy",
     plan: Plan | None = None,
     threshold: float = 0.02,
     config: dict[str, object] | None = None,
@@ -138,7 +206,7 @@ def profile(
         workload: what to run, or its name as on the command line.
         strategies: at least one, or their names; the order is that of the record.
         reference: the name of the strategy that was added only to compare with.
-        backend: the array library.
+        backend: the array library and its device, or its name for its first device.
         plan: how many rounds to time; by default until the intervals are narrow.
         threshold: a time ratio within this of 1 is `same`.
         config: settings to keep in the record.
@@ -150,6 +218,7 @@ def profile(
     Raises:
         UnknownNameError: a name that no registry has.
         UsageError: no strategy, or a graph file with several cases.
+        PassOutOfMemory: no strategy fits; one that does not is left out and told in `failures`.
     """
     chosen = [parse_strategy(s) if isinstance(s, str) else s for s in strategies]
     if not chosen:
@@ -157,7 +226,7 @@ def profile(
     job = _Profile(
         workload=_one_workload(workload) if isinstance(workload, str) else workload,
         strategies=chosen,
-        device=open_device(backend),
+        device=Device(open_backend(backend) if isinstance(backend, str) else backend),
         reference=reference,
         plan=plan or Plan(),
         threshold=threshold,
@@ -168,6 +237,7 @@ def profile(
     before = read_load()
     with job.device.backend.quiet():
         job.run_memory_passes(tell)
+        job.tell_spread()
         rounds = job.run_rounds(tell, finished)
     if rounds.interrupted:
         done = len(rounds.counted(job.strategies[0].name))
@@ -183,14 +253,17 @@ def _one_workload(text: str) -> Workload:
     return workloads[0]
 
 
-def check_fits(workload: Workload, strategies: Sequence[Strategy]) -> None:
+def check_fits(
+    workload: Workload, strategies: Sequence[Strategy], backend: Backend | None = None
+) -> None:
     """Refuse a workload that needs more memory than there is, before anything is allocated.
 
     Raises:
         OutOfMemoryError: with the bytes it needs and the bytes there are.
     """
     needed_bytes = workload.needed_bytes([strategy.name for strategy in strategies])
-    free_bytes = available_bytes()
+    free_bytes = None if backend is None else backend.free_bytes()
+    free_bytes = available_bytes() if free_bytes is None else free_bytes
     if free_bytes is not None and needed_bytes > free_bytes:
         raise OutOfMemoryError(
             f"{workload.title} needs at least {size(needed_bytes)} ({needed_bytes} bytes), "
@@ -202,8 +275,3 @@ def check_fits(workload: Workload, strategies: Sequence[Strategy]) -> None:
 def silent(phase: str, done: int, total: int) -> None:
     """Progress that nobody sees."""
     del phase, done, total
-
-
-def _loss_warnings(strategies: Sequence[Strategy], passes: Sequence[MemoryPass]) -> list[str]:
-    warnings = [loss_warning(s.name, p.outcome.loss) for s, p in zip(strategies, passes)]
-    return [warning for warning in warnings if warning is not None]

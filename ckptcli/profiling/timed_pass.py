@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import NoReturn
+
 from ckptcli.autodiff.device import Device
 from ckptcli.autodiff.gradients import Gradients
 from ckptcli.checkpoint.strategies.base import Strategy
 from ckptcli.profiling.memory_pass import gradient_sum
+from ckptcli.profiling.out_of_memory import told_as_failure
 from ckptcli.workloads.base import ForwardResult, Workload
 
 
@@ -14,13 +17,26 @@ class TimedPass:
 
     def __init__(self, workload: Workload, device: Device, strategy: Strategy) -> None:
         unwatched = device.autodiff().gradient_checkpointing(strategy).watched_by(None)
-        self._network = workload.load(unwatched)
+        self._backend = device.backend
+        self._strategy = strategy.name
+        with told_as_failure(self._backend, self._strategy, lambda: "loading"):
+            self._network = workload.load(unwatched)
 
     def forward(self) -> ForwardResult:
-        return self._network.forward()
+        try:
+            return self._network.forward()
+        except Exception as error:
+            self._raise(error, "forward")
 
     def backward(self, state: ForwardResult) -> tuple[ForwardResult, Gradients]:
-        return state, state.root.backward()
+        try:
+            return state, state.root.backward()
+        except Exception as error:
+            self._raise(error, "backward")
+
+    def _raise(self, error: Exception, phase: str) -> NoReturn:
+        with told_as_failure(self._backend, self._strategy, lambda: f"a timed {phase}"):
+            raise error
 
     def check(self, result: tuple[ForwardResult, Gradients]) -> float | None:
         forward, gradients = result

@@ -26,7 +26,8 @@ HEADER = (
 
 EXPLANATION = (
     "Saved: what the forward pass holds for the backward pass. Peak: the most that was live at "
-    "once, parameters, input and temporaries inside kernels included. Recomputed: nodes computed a "
+    "once, parameters and input included, and temporaries inside kernels where they are known. "
+    "Recomputed: nodes computed a "
     "second time, and their share of the forward's floating-point operations and of the bytes that "
     "it moves. Times: medians with exact 95 % intervals."
 )
@@ -129,8 +130,14 @@ def gradients(record: StrategyRecord, run: RunRecord) -> str:
     """Whether the gradients are those of the reference, bit for bit."""
     if run.reference is None or record is run.reference:
         return ""
-    same = record.outcome.grad_sha256 == run.reference.outcome.grad_sha256
-    return "gradients identical" if same else "gradients DIFFER"
+    return f"gradients {gradients_word(record, run.reference)}"
+
+
+def gradients_word(record: StrategyRecord, reference: StrategyRecord) -> str:
+    """How the gradients compare with the reference's."""
+    if record.outcome.grad_sha256 == reference.outcome.grad_sha256:
+        return "identical"
+    return "within run-to-run spread" if record.outcome.grad_within_spread else "DIFFER"
 
 
 def summary_line(record: RunRecord) -> str:
@@ -154,6 +161,7 @@ def machine_facts(record: RunRecord) -> list[tuple[str, str]]:
         ("system", machine.os),
         ("Python", machine.python),
         ("NumPy", machine.numpy),
+        *_other_library(record),
         ("BLAS", _known(machine.blas)),
         ("BLAS threads", _known(machine.blas_threads)),
         ("OPENBLAS variables", ", ".join(f"{k}={v}" for k, v in variables) or "none"),
@@ -161,12 +169,19 @@ def machine_facts(record: RunRecord) -> list[tuple[str, str]]:
     ]
 
 
+def _other_library(record: RunRecord) -> list[tuple[str, str]]:
+    """The array library that computed, where it is not NumPy."""
+    title, _, version = record.library.rpartition(" ")
+    return [(title, version)] if title not in ("", "NumPy") else []
+
+
 def machine_line(record: RunRecord) -> str:
     """The machine in one line."""
     facts = dict(machine_facts(record))
+    others = "".join(f", {title} {version}" for title, version in _other_library(record))
     return (
         f"{facts['processor']}, {facts['cores']} cores, {facts['memory']}; Python "
-        f"{facts['Python']}, NumPy {facts['NumPy']}, BLAS {facts['BLAS']}, "
+        f"{facts['Python']}, NumPy {facts['NumPy']}{others}, BLAS {facts['BLAS']}, "
         f"{facts['BLAS threads']} threads; ckpt {facts['ckpt']}"
     )
 
@@ -199,6 +214,9 @@ def command_line(record: RunRecord, reps: int | None = None) -> str | None:
         for name, value in record.workload.items():
             if name in record.config:
                 words += [f"--{name.replace('_', '-')}", str(value)]
+    backend, device = record.config.get("backend_name"), record.config.get("device_name")
+    words += ["--backend", str(backend)] if backend not in (None, "numpy") else []
+    words += ["--device", str(device)] if device is not None else []
     words += ["--seed", str(record.seed), "--reps", str(reps or max(1, record.rounds))]
     for name, option in _MEASURING.items():
         if record.config.get(name) is not None:

@@ -15,9 +15,9 @@ from rich.table import Table
 from rich.text import Text
 
 from ckptcli import units
-from ckptcli.measure.record import PHASES, Memory, RunRecord, StrategyRecord
+from ckptcli.measure.record import PHASES, AllocatorPeak, Memory, RunRecord, StrategyRecord
 from ckptcli.measure.statistics import Estimate
-from ckptcli.report.comparison import command_line
+from ckptcli.report.comparison import command_line, gradients_word
 from ckptcli.report.timeline_text import peak_bars, timeline_text
 
 SHOWN_REPS = 3
@@ -193,9 +193,19 @@ def _peak_reading(memory: Memory) -> str:
         text += f", with kernel temporaries {units.UNKNOWN}"
     elif abs(traced - counted) > BOTH_SHOWN_ABOVE * counted:
         text += f", with kernel temporaries {units.size(traced)}"
+    if memory.allocator_backward is not None:
+        text += f"; {allocator_text(memory.allocator_backward)}"
     return (
         f"{text}; in forward {units.size(memory.ledger_peak_forward_bytes)}; "
         f"in use after backward {units.size(memory.after_backward_bytes)}"
+    )
+
+
+def allocator_text(peak: AllocatorPeak) -> str:
+    """What the device's allocator tells of a phase."""
+    return (
+        f"the allocator's peak: requested {units.size(peak.requested_bytes)}, allocated "
+        f"{units.size(peak.allocated_bytes)}, reserved {units.size(peak.reserved_bytes)}"
     )
 
 
@@ -209,10 +219,8 @@ def _time_reading(total: Estimate) -> str:
 def _held_reading(record: StrategyRecord, reference: StrategyRecord) -> str:
     saved = units.change(record.memory.saved_bytes, reference.memory.saved_bytes)
     peak = units.change(record.memory.ledger_peak_bytes, reference.memory.ledger_peak_bytes)
-    same = record.outcome.grad_sha256 == reference.outcome.grad_sha256
-    return (
-        f"holds {saved} after forward; peaks {peak}; gradients {'identical' if same else 'DIFFER'}"
-    )
+    word = gradients_word(record, reference)
+    return f"holds {saved} after forward; peaks {peak}; gradients {word}"
 
 
 def _cost_reading(record: StrategyRecord) -> str:
@@ -263,11 +271,16 @@ def _machine_line(record: RunRecord) -> str:
     machine = record.machine
     partial = ", partial" if record.partial else ""
     return (
-        f"{_known(machine.cpu)}, {_known(machine.cores)} cores, NumPy {machine.numpy}, "
+        f"{_known(machine.cpu)}, {_known(machine.cores)} cores, {_libraries(record)}, "
         f"BLAS {_known(machine.blas)}, {_known(machine.blas_threads)} threads; seed "
         f"{record.seed}; {units.count(record.rounds, 'round')} interleaved{partial}; "
         f"stopped: {record.stopped}"
     )
+
+
+def _libraries(record: RunRecord) -> str:
+    numpy = f"NumPy {record.machine.numpy}"
+    return numpy if record.library in ("", numpy) else f"{record.library}, {numpy}"
 
 
 def _known(value: object) -> str:

@@ -24,6 +24,7 @@ GLOSSARY = {
     "what is bound by arithmetic (matrix products). Burn's `BalancedCheckpointing`.",
     "region": "A part of the forward pass that a strategy computes again as one, from its inputs.",
     "policy": "Which values of a region may be held all the same; the others are computed again.",
+    "backend": "The array library that computes, on a device. `ckpt backends` lists them.",
     "device": "Where the arrays live and under which strategy the engine runs, as Burn prints it.",
     "node": "One value of the recorded graph: a leaf, or the result of an op. Nodes are numbered "
     "from 0 in the order in which the forward pass makes them.",
@@ -141,6 +142,13 @@ GLOSSARY = {
     "schema": "The name and version of the form of a JSON object, `ckpt.run/1`.",
     "warning": "What puts a figure in doubt, with a number and advice. On stderr, and in "
     "`warnings` of the JSON.",
+    "failure": "A strategy that ran out of memory: where, what the library said, and what was live "
+    "then. It has no figures, and the exit code is 1.",
+    "allocator's peak": "The most that a device's allocator had requested, allocated (blocks "
+    "rounded up) and reserved (taken from the device) in a phase, of the whole process. It stands "
+    "beside the ledger and decides no verdict.",
+    "run-to-run spread": "How far two runs of one program lie apart on a library that is not "
+    "deterministic. Gradients that differ no more than that are not wrong.",
     "n/a": "Not known, or not measured. Never 0.",
 }
 """Term -> one or two sentences."""
@@ -148,12 +156,17 @@ GLOSSARY = {
 ALIASES = {
     "after_backward_bytes": "in use after backward",
     "after_forward_bytes": "after forward",
+    "allocator": "allocator's peak",
+    "allocator_backward": "allocator's peak",
+    "allocator_forward": "allocator's peak",
     "backward_s": "backward",
     "differ": "identical",
+    "failures": "failure",
     "forward_flops": "operations",
     "forward_moved_bytes": "bytes moved",
     "forward_s": "forward",
     "grad_sha256": "identical",
+    "grad_within_spread": "run-to-run spread",
     "grad_sum_w0": "gradient of a parameter",
     "iqr": "middle half",
     "iqr / median": "middle half",
@@ -161,6 +174,7 @@ ALIASES = {
     "ledger_peak_backward_bytes": "ledger peak",
     "ledger_peak_bytes": "ledger peak",
     "ledger_peak_forward_bytes": "ledger peak",
+    "library": "backend",
     "max": "range",
     "min": "least",
     "p5": "percentile",

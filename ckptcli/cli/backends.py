@@ -1,0 +1,75 @@
+"""`ckpt backends`: the array libraries, their devices, and what is missing."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
+
+import click
+
+from ckptcli import units
+from ckptcli.backends.registry import libraries
+
+if TYPE_CHECKING:
+    from ckptcli.backends.registry import ArrayLibrary, DeviceFacts
+
+SCHEMA = "ckpt.backends/1"
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """A library as it is here; `missing` is why it cannot compute, None if it can."""
+
+    name: str
+    title: str
+    version: str | None
+    devices: tuple[DeviceFacts, ...]
+    dtypes: tuple[str, ...]
+    missing: str | None
+    install: str
+
+
+@click.command("backends")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
+def command(as_json: bool) -> None:
+    """List the array libraries: version, devices with their memory, dtypes, what is missing."""
+    found = [_look(library) for library in libraries().values()]
+    if as_json:
+        click.echo(json.dumps({"schema": SCHEMA, "backends": [asdict(one) for one in found]}))
+        return
+    for one in found:
+        for line in _lines(one):
+            click.echo(line)
+
+
+def _look(library: ArrayLibrary) -> _Found:
+    """Load the library, if it is installed, and ask for its devices."""
+    version = library.installed_version()
+    devices: tuple[DeviceFacts, ...] = ()
+    dtypes: tuple[str, ...] = ()
+    missing = f"{library.title} is not installed" if version is None else None
+    if version is not None:
+        try:
+            devices = tuple(library.devices())
+            dtypes = library.open(devices[0].name).dtypes if devices else ()
+        except Exception as error:  # a broken installation fails in its own ways
+            missing = f"{library.title} cannot be loaded: {str(error).strip() or error!r}"
+        else:
+            missing = None if devices else f"no device of {', '.join(library.device_names)}"
+    return _Found(library.name, library.title, version, devices, dtypes, missing, library.install)
+
+
+def _lines(found: _Found) -> Iterator[str]:
+    yield f"{found.name}: {found.title} {found.version or units.UNKNOWN}"
+    for device in found.devices:
+        memory = "" if device.memory_bytes is None else f", {units.size(device.memory_bytes)}"
+        title = f"  {device.title}" if device.title else ""
+        yield f"  --device {device.name}{title}{memory}"
+    if found.dtypes:
+        yield f"  dtypes: {', '.join(found.dtypes)}"
+    if found.missing is not None:
+        yield f"  missing: {found.missing}"
+    if found.version is None:
+        yield f"  install: {found.install}"

@@ -1,0 +1,71 @@
+"""`--backend` and `--device`: which array library computes, and where."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+from click.shell_completion import CompletionItem
+
+from ckptcli.backends.registry import AUTO, libraries, open_backend
+from ckptcli.cli.streams import note
+from ckptcli.errors import DtypeError, UsageError
+
+if TYPE_CHECKING:
+    from ckptcli.backends.base import Backend
+
+DEFAULT = "numpy"
+
+
+def complete_backend(
+    ctx: click.Context, param: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    """Names from the registry."""
+    return [
+        CompletionItem(name, help=library.title)
+        for name, library in libraries().items()
+        if name.startswith(incomplete)
+    ]
+
+
+def device_options(function: Any) -> Any:
+    """`--backend` and `--device`."""
+    for option in (
+        click.option(
+            "--device",
+            "device_name",
+            metavar="cpu|cuda[:N]|mps|auto",
+            help="Where it computes; auto takes a GPU if there is one.  [default: cpu; cuda for "
+            "cupy]",
+        ),
+        click.option(
+            "--backend",
+            "backend_name",
+            default=DEFAULT,
+            show_default=True,
+            metavar="numpy|torch|cupy",
+            shell_complete=complete_backend,
+            help="Array library; `ckpt backends` lists them.",
+        ),
+    ):
+        function = option(function)
+    return function
+
+
+def open_device(params: dict[str, Any]) -> Backend:
+    """The backend that a command's options stand for; says on stderr what `auto` took.
+
+    Raises:
+        UnknownNameError: no such backend.
+        UsageError: a library, a device or a dtype that there is not.
+    """
+    backend = open_backend(params["backend_name"], params["device_name"])
+    if params["device_name"] == AUTO:
+        note(f"--device auto takes {backend.label}", bool(params.get("quiet")))
+    if params.get("threads") is not None:
+        backend.limit_threads(params["threads"])
+    try:
+        backend.checked_dtype(params["dtype"])
+    except DtypeError as error:
+        raise UsageError(error.message, error.hint) from error
+    return backend

@@ -1,0 +1,83 @@
+"""A pass that ran out of memory: what was live at that moment, kept while the pass is cleaned up.
+
+Invariant: the error that is raised refers to no frame of the pass, so that its arrays are freed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from ckptcli import units
+from ckptcli.backends.base import Backend
+from ckptcli.errors import OutOfMemoryError
+from ckptcli.measure.record import Failure, PeakLive
+
+NOTHING_KNOWN = PeakLive((), 0, 0, {})
+"""What was live in a pass that carries no ledger."""
+
+
+class PassOutOfMemory(OutOfMemoryError):
+    """Strategies whose pass did not fit; `failures` has one entry each."""
+
+    def __init__(self, *failures: Failure) -> None:
+        super().__init__(
+            "; ".join(map(failure_text, failures)),
+            "use a smaller workload, or a strategy that holds less",
+        )
+        self.failures = failures
+
+
+def failure_text(failure: Failure) -> str:
+    """One sentence: the strategy, the phase, what the library said, what was live."""
+    live = failure.live
+    text = f"{failure.strategy}: out of memory in {failure.phase}: {failure.message.rstrip('.')}"
+    if live.total_tensors:
+        parts = ", ".join(
+            f"{why} {units.size(count)}"
+            for why, count in sorted(live.bytes_by_why.items(), key=lambda item: -item[1])
+        )
+        storages = units.count(live.total_tensors, "storage")
+        text += f"; live then: {units.size(live.total_bytes)} in {storages} ({parts})"
+    return text
+
+
+def out_of_memory(backend: Backend, error: BaseException) -> BaseException | None:
+    """The error, or the cause of it, that says that memory ran out; None if none does."""
+    cause: BaseException | None = error
+    while cause is not None and not backend.is_out_of_memory(cause):
+        cause = cause.__cause__
+    return cause
+
+
+@contextmanager
+def told_as_failure(
+    backend: Backend,
+    strategy: str,
+    phase: Callable[[], str],
+    live: Callable[[], PeakLive] = lambda: NOTHING_KNOWN,
+) -> Iterator[None]:
+    """Inside, running out of memory raises `PassOutOfMemory`.
+
+    `phase` and `live` are asked while the pass's arrays are still there.
+    """
+    failure = None
+    try:
+        yield
+    except Exception as error:
+        cause = out_of_memory(backend, error)
+        if cause is None:
+            raise
+        message = str(cause).strip().split("\n")[0] or type(cause).__name__
+        failure = Failure(strategy, phase(), message, live())
+        _forget_frames(error)
+    if failure is not None:
+        raise PassOutOfMemory(failure)
+
+
+def _forget_frames(error: BaseException) -> None:
+    """The error stays the context of the one that is raised for it; its frames must not."""
+    known: BaseException | None = error
+    while known is not None:
+        known.__traceback__ = None
+        known = known.__cause__ or known.__context__

@@ -1,0 +1,332 @@
+"""`--backend`, `--device`, `--dtype` and `ckpt backends`: what runs where, and what is missing."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ckptcli.backends import open_backend, registry
+from ckptcli.backends.base import Backend
+from ckptcli.backends.libraries.cupy_library import CupyLibrary
+from ckptcli.backends.memory import AllocatorPeak
+from ckptcli.backends.numpy_backend import NumpyBackend
+from ckptcli.backends.registry import ArrayLibrary, DeviceFacts
+from ckptcli.checkpoint.strategies.registry import parse_strategy
+from ckptcli.errors import UnknownNameError, UsageError
+from ckptcli.measure.record_json import read_record, record_json
+from ckptcli.measure.rounds import Plan
+from ckptcli.profiling.profile import profile
+from ckptcli.report.comparison import command_line, machine_line
+from ckptcli.report.console import Screen, render_run
+from ckptcli.verify.check import check
+from ckptcli.workloads.silu import SiluWorkload
+from tests.backend_kit import NEEDS_TORCH
+from tests.test_cli import Command, ckpt as ckpt
+
+TINY = ("--layers", "2", "--n", "8")
+ON_TORCH = ("--backend", "torch", *TINY)
+
+
+class TwoGpus(ArrayLibrary):
+    """A library with a processor and two GPUs, which compute as NumPy does."""
+
+    name = "fake"
+    title = "Fake"
+    packages = ("numpy",)
+    install = "pip install fake"
+    device_names = ("cpu", "cuda")
+
+    def devices(self) -> Sequence[DeviceFacts]:
+        return [
+            DeviceFacts("cpu"),
+            DeviceFacts("cuda:0", "Example GPU", 8 * 2**30, is_gpu=True),
+            DeviceFacts("cuda:1", "Example GPU", 8 * 2**30, is_gpu=True),
+        ]
+
+    def open(self, device: str) -> Backend:
+        backend = FakeGpu()
+        backend.label = f"Fake({device})"
+        return backend
+
+
+class FakeMemory:
+    """An allocator that rounds up to 512 bytes, in the middle of nowhere."""
+
+    def __init__(self) -> None:
+        self.phases = 0
+
+    def start_phase(self) -> None:
+        self.phases += 1
+
+    def peak(self) -> AllocatorPeak:
+        return AllocatorPeak(1000 * self.phases, 1024 * self.phases, None)
+
+
+class FakeGpu(NumpyBackend):
+    """NumPy that waits, has an allocator, and a clock of its own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.memory = FakeMemory()
+        self.is_traced = False
+        self.ticks = 0
+
+    def clock(self) -> Any:
+        def tick() -> float:
+            self.ticks += 1
+            return self.ticks * 0.25
+
+        return tick
+
+
+@pytest.fixture
+def two_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(registry._LIBRARIES, "fake", TwoGpus())
+
+
+@pytest.mark.usefixtures("two_gpus")
+@pytest.mark.parametrize(
+    ("asked", "taken"),
+    [
+        (None, "cpu"),
+        ("cpu", "cpu"),
+        ("cuda", "cuda:0"),
+        ("cuda:1", "cuda:1"),
+        ("auto", "cuda:0"),
+    ],
+)
+def test_the_device_that_is_taken(asked: str | None, taken: str) -> None:
+    assert open_backend("fake", asked).label == f"Fake({taken})"
+
+
+@pytest.mark.usefixtures("two_gpus")
+@pytest.mark.parametrize("asked", ["cuda:2", "mps", "tpu", "cuda:x"])
+def test_a_device_that_there_is_not_names_those_there_are(asked: str) -> None:
+    with pytest.raises(UsageError, match="there are: cpu, cuda:0, cuda:1"):
+        open_backend("fake", asked)
+
+
+@pytest.mark.usefixtures("two_gpus")
+def test_auto_says_what_it_takes(ckpt: Command) -> None:
+    done = ckpt("log", "--backend", "fake", "--device", "auto")
+    assert (done.code, done.err) == (0, "note: --device auto takes Fake(cuda:0)\n")
+    assert ckpt("log", "--backend", "fake", "--device", "auto", "-q").err == ""
+
+
+@pytest.mark.parametrize("command", ["run", "check", "saved", "log"])
+@pytest.mark.parametrize(
+    ("options", "message", "hint"),
+    [
+        (("--backend", "jax"), "unknown backend `jax`", "known: cupy, numpy, torch"),
+        (("--backend", "numy"), "unknown backend `numy`", "did you mean `numpy`?"),
+        (("--device", "cuda"), "backend `numpy` has no device `cuda:0`", "there are: cpu"),
+        (("--dtype", "bfloat16"), "dtype `bfloat16` on Numpy(Cpu)", "float32 or float64"),
+    ],
+)
+def test_what_there_is_not_is_exit_2(
+    ckpt: Command, command: str, options: tuple[str, ...], message: str, hint: str
+) -> None:
+    done = ckpt(command, *TINY, *options)
+    assert (done.code, done.out) == (2, "")
+    assert message in done.err
+    assert hint in done.err
+
+
+def test_a_library_that_is_not_installed_is_exit_2_with_the_install_line(
+    ckpt: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(CupyLibrary, "packages", ("no-such-distribution",))
+    done = ckpt("run", "--backend", "cupy")
+    assert (done.code, done.out) == (2, "")
+    assert "backend `cupy` needs CuPy, which is not installed" in done.err
+    assert "hint: pip install 'ckptcli[cuda]'" in done.err
+
+
+def test_a_library_that_cannot_be_loaded_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its metadata is there and its module is not, as after a broken installation."""
+    monkeypatch.setattr(CupyLibrary, "packages", ("numpy",))
+    monkeypatch.setitem(sys.modules, "cupy", None)
+    monkeypatch.delitem(sys.modules, "ckptcli.backends.cupy_backend", raising=False)
+    with pytest.raises(UsageError, match="CuPy cannot be loaded"):
+        open_backend("cupy")
+    with pytest.raises(UnknownNameError):
+        open_backend("")
+
+
+@pytest.mark.usefixtures("two_gpus")
+def test_a_profile_on_a_device_has_its_clock_and_its_allocators_figures() -> None:
+    record = profile(SiluWorkload(2, 8), ["none"], backend=open_backend("fake", "cuda:1"))
+    (entry,) = record.strategies
+    assert entry.device == "Device<Autodiff { device: Fake(cuda:1), checkpointing: Disabled }>"
+    assert {sample.forward_s for sample in entry.samples} == {0.25}
+    assert entry.memory.allocator_forward is not None
+    assert entry.memory.allocator_backward is not None
+    assert entry.memory.allocator_forward.allocated_bytes == 1024
+    assert entry.memory.allocator_backward.allocated_bytes == 2048
+    assert entry.memory.traced_peak_backward_bytes is None
+    text = render_run(record, Screen(width=300))
+    assert "with kernel temporaries n/a" in text
+    assert "the allocator's peak: requested 2.0 KiB, allocated 2.0 KiB, reserved n/a" in text
+
+
+class Wavering(NumpyBackend):
+    """A library whose additions go in no certain order: the last bits differ from run to run."""
+
+    is_deterministic = False
+
+    def __init__(self, size: float) -> None:
+        super().__init__()
+        rng = np.random.default_rng(0)
+        plain = self.namespace
+
+        class Namespace:
+            def __getattr__(self, name: str) -> Any:
+                return getattr(plain, name)
+
+            def matmul(self, lhs: Any, rhs: Any) -> Any:
+                product = plain.matmul(lhs, rhs)
+                noise = rng.normal(0.0, size, product.shape) * np.abs(product).max()
+                return (product + noise).astype(product.dtype)
+
+        self.namespace = Namespace()
+
+
+def test_check_measures_the_spread_of_a_library_that_is_not_deterministic() -> None:
+    workload, precise = SiluWorkload(3, 8), SiluWorkload(3, 8, dtype="float64")
+    found = check(workload, parse_strategy("balanced"), precise, backend=Wavering(1e-6))
+    assert found.spread is not None
+    assert 1e-8 < found.spread < 1e-4
+    assert (found.wrong_gradients, found.wrong_values) == ((), ())
+    steady = check(workload, parse_strategy("balanced"), precise)
+    assert (steady.spread, steady.passed) == (None, True)
+
+
+def test_check_still_finds_what_lies_beyond_the_spread(monkeypatch: pytest.MonkeyPatch) -> None:
+    backend = Wavering(1e-9)
+    exact = backend.namespace.sigmoid
+    calls = 0
+
+    def drifting(x: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        return exact(x) * (1.01 if calls == 8 else 1.0)
+
+    monkeypatch.setattr(type(backend.namespace), "sigmoid", staticmethod(drifting), raising=False)
+    workload, precise = SiluWorkload(2, 8), SiluWorkload(2, 8, dtype="float64")
+    found = check(workload, parse_strategy("balanced"), precise, backend=backend)
+    assert not found.passed
+
+
+def test_a_profile_tells_bits_that_vary_from_a_wrong_gradient() -> None:
+    record = profile(SiluWorkload(3, 8), backend=Wavering(1e-6), plan=Plan(reps=1, warmup=0))
+    none, balanced = record.strategies
+    assert none.outcome.grad_sha256 != balanced.outcome.grad_sha256
+    assert balanced.outcome.grad_within_spread
+    assert balanced.judgement is not None
+    assert balanced.judgement.word == "effective"
+    assert "gradients within run-to-run spread" in render_run(record, Screen())
+    assert read_record(record_json(record), "it") == record
+
+
+def test_ckpt_backends_lists_every_library(ckpt: Command) -> None:
+    done = ckpt("backends", "--json")
+    assert (done.code, done.err) == (0, "")
+    found = {entry["name"]: entry for entry in json.loads(done.out)["backends"]}
+    assert list(found) == ["numpy", "cupy", "torch"]
+    assert found["numpy"]["version"] == np.__version__
+    assert [device["name"] for device in found["numpy"]["devices"]] == ["cpu"]
+    assert found["numpy"]["dtypes"] == ["float32", "float64"]
+    for entry in found.values():
+        assert (entry["missing"] is None) == bool(entry["devices"])
+    text = ckpt("backends").out
+    assert f"numpy: NumPy {np.__version__}" in text
+    for entry in found.values():
+        assert (f"install: {entry['install']}" in text) == (entry["version"] is None)
+
+
+@NEEDS_TORCH
+@pytest.mark.slow
+def test_every_command_runs_on_torch(ckpt: Command) -> None:
+    done = ckpt("run", *ON_TORCH, "--reps", "2", "--threads", "1", "--json")
+    assert done.code == 0
+    record = read_record(done.out, "stdout")
+    assert (record.backend, record.partial) == ("Torch(Cpu)", False)
+    assert record.library.startswith("PyTorch ")
+    assert record.library in machine_line(record)
+    none, balanced = record.strategies
+    assert none.outcome.grad_sha256 == balanced.outcome.grad_sha256
+    on_numpy = read_record(ckpt("run", *TINY, "--reps", "2", "--json").out, "stdout")
+    for ours, theirs in zip(record.strategies, on_numpy.strategies):
+        assert ours.memory.saved_bytes == theirs.memory.saved_bytes
+        assert ours.outcome.recomputed_by_op == theirs.outcome.recomputed_by_op
+        assert ours.outcome.loss == pytest.approx(theirs.outcome.loss, rel=1e-5)
+    assert ckpt("log", *ON_TORCH).out == ckpt("log", *TINY).out
+    checked = ckpt("check", *ON_TORCH)
+    assert (checked.code, checked.out.count("agrees")) == (0, 3)
+    assert "bit for bit" in checked.out
+    held = json.loads(ckpt("saved", *ON_TORCH, "--json").out)["strategies"]
+    assert [entry["saved_tensors"] for entry in held] == [5, 2]
+
+
+@NEEDS_TORCH
+@pytest.mark.slow
+def test_the_command_that_measures_again_names_the_backend(ckpt: Command) -> None:
+    done = ckpt("run", *ON_TORCH, "--device", "cpu", "--reps", "1", "--json")
+    record = read_record(done.out, "stdout")
+    assert "--backend torch --device cpu" in (command_line(record) or "")
+    plain = read_record(ckpt("run", *TINY, "--reps", "1", "--json").out, "stdout")
+    assert "--backend" not in (command_line(plain) or "")
+
+
+@NEEDS_TORCH
+@pytest.mark.slow
+def test_measuring_processes_get_the_backend(ckpt: Command) -> None:
+    done = ckpt("run", *ON_TORCH, "--reps", "2", "--processes", "2", "--threads", "1", "--json")
+    assert done.code == 0
+    record = read_record(done.out, "stdout")
+    assert (record.backend, record.processes) == ("Torch(Cpu)", 2)
+
+
+@NEEDS_TORCH
+@pytest.mark.slow
+def test_settings_choose_the_backend(ckpt: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CKPT_BACKEND", "torch")
+    record = json.loads(ckpt("run", *TINY, "--reps", "1", "--json").out)
+    assert record["device"] == "Torch(Cpu)"
+    assert ckpt("run", *TINY, "--backend", "numpy", "--reps", "1", "--json").code == 0
+
+
+@NEEDS_TORCH
+@pytest.mark.slow
+def test_float16_that_overflows_says_so(ckpt: Command) -> None:
+    small = ckpt("run", *ON_TORCH, "--dtype", "float16", "--reps", "1", "--json")
+    record = json.loads(small.out)
+    assert np.isfinite(record["strategies"][0]["loss"])
+    assert not any("float16 ends at" in warning for warning in record["warnings"])
+    rows = ("--batch", "300000", "--layers", "1", "--n", "8")
+    large = ckpt("run", "--backend", "torch", "--dtype", "float16", *rows, "--reps", "1", "--json")
+    record = json.loads(large.out)
+    assert record["strategies"][0]["loss"] is None
+    assert any("the loss is inf: float16 ends at 65504" in text for text in record["warnings"])
+
+
+@NEEDS_TORCH
+@pytest.mark.slow
+@pytest.mark.parametrize("backend", ["numpy", "torch"])
+def test_torch_is_loaded_only_when_it_is_asked_for(backend: str) -> None:
+    arguments = ["run", *TINY, "--reps", "1", "--backend", backend, "-q"]
+    program = (
+        "import sys\n"
+        "from ckptcli.cli.main import run_command\n"
+        f"code = run_command({arguments!r})\n"
+        f"loaded = 'torch' in sys.modules\n"
+        f"sys.exit(code or loaded != {backend == 'torch'})\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")

@@ -1,0 +1,145 @@
+"""A device that has not enough memory, simulated by a backend that refuses.
+
+The silu network of 6 layers at n = 16 (1 KiB a tensor) has 7 KiB of parameters and input; its peak
+is 18 tensors above that under `none` and 9 under `balanced`.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from ckptcli import Plan, profile
+from ckptcli.backends import open_backend
+from ckptcli.backends.base import Backend
+from ckptcli.cli import devices
+from ckptcli.cli.main import run_command
+from ckptcli.measure.record_json import read_record, record_json
+from ckptcli.profiling import profile as profiling
+from ckptcli.profiling.out_of_memory import PassOutOfMemory
+from ckptcli.workloads.silu import SiluWorkload
+from tests.backend_kit import NEEDS_TORCH
+from tests.refusing_backend import RefusingBackend
+
+KIB = 1024
+LIMIT = 20 * KIB
+NETWORK = SiluWorkload(6, 16)
+PLAN = Plan(reps=2, warmup=1)
+
+
+def numpy_backend() -> Backend:
+    return RefusingBackend(open_backend(), LIMIT)
+
+
+def torch_backend() -> Backend:
+    import torch
+
+    def refused() -> Exception:
+        return torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 1024 bytes.")
+
+    return RefusingBackend(open_backend("torch", "cpu"), LIMIT, refused)
+
+
+def torch_host_backend() -> Backend:
+    def refused() -> Exception:
+        return RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate")
+
+    return RefusingBackend(open_backend("torch", "cpu"), LIMIT, refused)
+
+
+BACKENDS = [
+    numpy_backend,
+    pytest.param(torch_backend, marks=[NEEDS_TORCH, pytest.mark.slow]),
+    pytest.param(torch_host_backend, marks=[NEEDS_TORCH, pytest.mark.slow]),
+]
+
+
+@pytest.fixture
+def no_collector() -> Iterator[None]:
+    """What a failed pass leaves is released by its last reference."""
+    gc.disable()
+    yield
+    gc.enable()
+
+
+@pytest.mark.parametrize("make", BACKENDS)
+def test_the_others_still_run_and_the_live_list_is_kept(make: Callable[[], Backend]) -> None:
+    backend = make()
+    assert isinstance(backend, RefusingBackend)
+    record = profile(NETWORK, ["none", "balanced"], backend=backend, plan=PLAN)
+    assert [strategy.strategy for strategy in record.strategies] == ["balanced"]
+    assert record.rounds == 2
+    (failure,) = record.failures
+    assert (failure.strategy, failure.phase) == ("none", "forward")
+    assert 18 * KIB <= failure.live.total_bytes <= LIMIT
+    assert failure.live.bytes_by_why["input"] == 7 * KIB
+    assert {"sigmoid", "matmul"} <= {tensor.op for tensor in failure.live.largest}
+    assert backend.released == 1
+    assert read_record(record_json(record), "it") == record
+
+
+@pytest.mark.usefixtures("no_collector")
+@pytest.mark.parametrize("make", BACKENDS)
+def test_a_pass_that_failed_leaves_nothing(make: Callable[[], Backend]) -> None:
+    backend = make()
+    assert isinstance(backend, RefusingBackend)
+    with pytest.raises(PassOutOfMemory, match="none: out of memory in forward") as raised:
+        profile(NETWORK, ["none"], backend=backend, plan=PLAN)
+    assert backend.ledger.bytes_in_use == 0
+    assert raised.value.failures[0].live.total_tensors > 10
+
+
+def test_a_strategy_that_fails_only_when_timed_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    forward = profiling.TimedPass.forward
+    calls = 0
+
+    def failing(self: profiling.TimedPass) -> object:
+        nonlocal calls
+        if self._strategy == "none":
+            calls += 1
+            if calls == 2:
+                self._raise(MemoryError("no more"), "forward")
+        return forward(self)
+
+    monkeypatch.setattr(profiling.TimedPass, "forward", failing)
+    record = profile(NETWORK, ["none", "balanced"], plan=PLAN)
+    assert [strategy.strategy for strategy in record.strategies] == ["balanced"]
+    assert record.failures[0].phase == "a timed forward"
+    assert (record.failures[0].message, record.rounds) == ("no more", 2)
+
+
+@pytest.fixture
+def refusing_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(devices, "open_backend", lambda name, device: numpy_backend())
+
+
+ARGUMENTS = ("--layers", "6", "--n", "16", "--reps", "2")
+
+
+@pytest.mark.usefixtures("refusing_command")
+def test_the_command_reports_and_exits_with_1(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_command(["run", *ARGUMENTS, "--json"]) == 1
+    captured = capsys.readouterr()
+    record = json.loads(captured.out)
+    assert [entry["strategy"] for entry in record["strategies"]] == ["balanced"]
+    assert [entry["strategy"] for entry in record["failures"]] == ["none"]
+    assert "Error: none: out of memory in forward: MemoryError" in captured.err
+    assert "live at that moment: " in captured.err
+    assert "1.0 KiB  input: node 0 [16, 16]" in captured.err
+    assert "Traceback" not in captured.err
+
+
+@pytest.mark.usefixtures("refusing_command")
+@pytest.mark.parametrize("command", ["run", "saved", "log", "check"])
+def test_a_command_without_a_strategy_that_fits_exits_with_1(
+    command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    options = ARGUMENTS if command == "run" else ARGUMENTS[:4]
+    assert run_command([command, "-s", "none", *options]) == 1
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert "none: out of memory in" in captured.err
+    assert "Traceback" not in captured.err
