@@ -16,7 +16,10 @@
     │   ├── NotALeafError            1  a gradient asked to be kept where none is
     │   ├── UntrackedLeafError       1  backward() where nothing leads to a parameter
     │   ├── ConsumedNodeError        1  backward() through what an earlier backward() used up
-    │   └── CheckpointError          1  the checkpointer is in a state that its rules exclude
+    │   ├── CheckpointError          1  the checkpointer is in a state that its rules exclude
+    │   ├── BindingError             1  a placeholder without data, or data for something else
+    │   ├── InactiveOutputError      1  a gradient of what does not depend on the input
+    │   └── HistoryTooLongError      1  a copied history of checkpoints beyond its limit
     ├── ProgramError                 1  a user's own program that failed while running
     └── OutOfMemoryError             1  a network that cannot fit, refused or failed
 
@@ -126,6 +129,18 @@ class ConsumedNodeError(EngineError):
 
 class CheckpointError(EngineError):
     """The checkpointer reached a state that its rules exclude: a defect, never the user's fault."""
+
+
+class BindingError(EngineError):
+    """A placeholder without data or bound twice, or a binding of what is no placeholder."""
+
+
+class InactiveOutputError(EngineError):
+    """A gradient of an output that does not depend on the input, as far as the graph shows."""
+
+
+class HistoryTooLongError(EngineError):
+    """A history of checkpoints that would be copied beyond its limit; nothing was copied."""
 
 
 class ProgramError(CkptError):

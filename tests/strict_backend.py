@@ -163,6 +163,13 @@ class StrictNamespace:
     def cumulative_prod(self, x: Strict, dim: int) -> Strict:
         return standard.cumulative_prod(x, axis=dim)
 
+    def svd(self, x: Strict) -> Strict:
+        if not self.all_finite(x):
+            n = x.shape[0]
+            return standard.full((2 * n + 1, n), math.nan, dtype=x.dtype)
+        u, s, vt = standard.linalg.svd(x)
+        return standard.concat([u, s[None, :], standard.matrix_transpose(vt)], axis=0)
+
     def true_positions(self, mask: Strict) -> Strict:
         return standard.nonzero(mask)[0]
 

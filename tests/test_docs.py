@@ -24,6 +24,15 @@ def test_the_readmes_program_runs(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out.startswith("[[")
 
 
+def test_the_example_of_traced_tensors_prints_what_the_page_says(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    (program,) = blocks("docs/traced.md", "python")
+    (printed,) = blocks("docs/traced.md", "text")
+    exec(compile(program, "docs/traced.md", "exec"), {})
+    assert capsys.readouterr().out == printed
+
+
 def test_the_readmes_graph_file_is_one(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     (program,) = blocks("README.md", "json")
     (tmp_path / "g.json").write_text(program)

@@ -249,6 +249,19 @@ def scatter(flat: AnyArray, positions: AnyArray, values: AnyArray, update: str) 
 _UPDATES = {"add": np.add, "mul": np.multiply, "min": np.minimum, "max": np.maximum}
 
 
+def svd(x: AnyArray) -> AnyArray:
+    """U, s and V of a square matrix below each other, (2n + 1, n); nan where x is not finite."""
+    n = len(x)
+    packed: AnyArray = np.empty((2 * n + 1, n), x.dtype)
+    try:
+        packed[:n], packed[n], v = np.linalg.svd(x)
+    except np.linalg.LinAlgError:
+        packed.fill(np.nan)
+    else:
+        packed[n + 1 :] = v.T
+    return packed
+
+
 def true_positions(mask: AnyArray) -> AnyArray:
     """Where a rank-1 mask is true."""
     return np.flatnonzero(mask)
