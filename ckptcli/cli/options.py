@@ -53,8 +53,8 @@ def workload_options(**defaults: int) -> Decorator:
             "--workload",
             "workload_text",
             default="silu",
-            metavar="silu|graph:FILE[#INDEX]|FILE.py:FUNCTION",
-            help="Program to run: the silu network, a graph file, or your own.",
+            metavar="silu|chain|graph:FILE[#INDEX]|FILE.py:FUNCTION",
+            help="Program to run: the silu network, the chain, a graph file, or your own.",
         ),
         *(
             _size_option(name, text, defaults.get(name, default))
@@ -226,10 +226,15 @@ def open_from_options(ctx: click.Context) -> tuple[list[Workload], list[str]]:
     workload, unused = options_without_effect(params["workload_text"])
     notes = [note for opened in workloads for note in getattr(opened, "notes", ())]
     return workloads, notes + [
-        f"--{name.replace('_', '-')} has no effect on workload `{workload}`"
+        has_no_effect(f"--{name.replace('_', '-')}", workload)
         for name in unused
         if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE
     ]
+
+
+def has_no_effect(flag: str, workload: str) -> str:
+    """The warning about an option that a workload does not look at."""
+    return f"{flag} has no effect on workload `{workload}`"
 
 
 def check_layers(strategies: Sequence[Strategy], workload: Workload) -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ckptcli.cli.devices import device_options, open_device
+from ckptcli.cli.experiments import experiment_of, run_experiment
 from ckptcli.cli.exports import Exports
 from ckptcli.cli.options import (
     check_layers,
@@ -90,6 +91,9 @@ def command(
     with blas_threads(ctx.params["threads"]) as threads_warning:
         importlib.import_module("ckptcli.profiling.profile")
         with Stops(timeout_s) as stops:
+            experiment = experiment_of(ctx.params)
+            if experiment is not None:
+                return run_experiment(ctx, experiment, stops)
             workload, warnings = _one_workload(ctx)
             check_layers(strategies, workload)
             backend = open_device(ctx.params)

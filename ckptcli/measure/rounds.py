@@ -121,7 +121,7 @@ def run_rounds(
     start_s = clock()
     stopped = None
     try:
-        with _collector_off():
+        with collector_off():
             repeats = 1
             while stopped is None:
                 done = len(samples[base]) - plan.warmup
@@ -210,7 +210,7 @@ def _collections() -> int:
 
 
 @contextmanager
-def _collector_off() -> Iterator[None]:
+def collector_off() -> Iterator[None]:
     """Off inside; what exists already is set aside, so that a collection between costs little."""
     was_enabled = gc.isenabled()
     gc.disable()

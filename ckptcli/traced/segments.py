@@ -81,7 +81,8 @@ class Swept:
     Attributes:
         value: the weighted sum of the terms.
         gradient: with respect to the first state, the backend's array; None if not asked for.
-        kept: what was held between forward and backward, the backend's arrays or tuples of them.
+        kept: what was held while other segments ran, the backend's arrays or tuples of them; the
+            last segment's backward follows its forward at once, so nothing of it is kept.
     """
 
     value: float
@@ -119,7 +120,7 @@ class Loop:
             kept.append((state, residuals))
             state = following
             total += weight * self._number(term)
-        held = [value for first, others in kept for value in (others or [first])]
+        held = [value for first, others in kept[:-1] for value in (others or [first])]
         cotangent = self.tracer.backend.namespace.zeros_like(state)
         for segment, weight in zip(self.segments[::-1], self.weights[::-1]):
             first, residuals = kept.pop()
@@ -128,6 +129,16 @@ class Loop:
                 bindings.append((segment.state, first))
             (cotangent,) = segment.backward.run(bindings, residuals)
         return Swept(total, cotangent, held)
+
+    def kept_bytes(self, swept: Swept) -> int:
+        """The bytes of what a sweep held, each storage once, the first state too."""
+        namespace = self.tracer.backend.namespace
+        storages: dict[int, int] = {}
+        for value in swept.kept:
+            for array in value if isinstance(value, tuple) else (value,):
+                owner = namespace.storage_of(array)
+                storages[namespace.storage_id(array)] = namespace.nbytes(owner)
+        return sum(storages.values())
 
     def _number(self, array: Any) -> float:
         return float(self.tracer.backend.to_numpy(array).item())

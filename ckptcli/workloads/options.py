@@ -43,6 +43,11 @@ class WorkloadOptions:
     n: int = _option(1024, "Width: weights are n x n.", short="n", at_least=1)
     batch: int | None = _option(None, "Rows of the input.", at_least=1, default_text="n")
     dtype: str = _option("float32", "Element type.", choices=tuple(DTYPES))
+    op: str = _option("mul", "One round of the chain.", choices=("mul", "add", "trg"))
+    rounds: int | None = _option(None, "Rounds of the chain.", at_least=1, default_text="18; trg 4")
+    merge: str = _option(
+        "shared", "How the chain's histories merge.", choices=("shared", "copy", "left")
+    )
     seed: int = _option(0, "Seed of the weights and the input.", at_least=0)
 
 

@@ -9,8 +9,9 @@ from typing import TypeVar
 
 import ckptcli.workloads as package
 from ckptcli.checkpoint.user_code import SUFFIX, is_user_code
-from ckptcli.errors import UnknownNameError
+from ckptcli.errors import UnknownNameError, UsageError
 from ckptcli.workloads.base import Workload
+from ckptcli.workloads.experiment import Experiment
 from ckptcli.workloads.options import WorkloadOptions, option_texts
 
 PROGRAM = "program"
@@ -19,10 +20,14 @@ PROGRAM = "program"
 Opener = Callable[[str, WorkloadOptions], list[Workload]]
 """From what follows `NAME:` and the options to the workload, or several from one file."""
 
+ExperimentOpener = Callable[[str, WorkloadOptions], Experiment]
+
 _OPENERS: dict[str, Opener] = {}
+_EXPERIMENTS: dict[str, ExperimentOpener] = {}
 _USES: dict[str, tuple[str, ...]] = {}
 
 OpenerFunction = TypeVar("OpenerFunction", bound=Opener)
+ExperimentFunction = TypeVar("ExperimentFunction", bound=ExperimentOpener)
 
 
 def workload(name: str, *uses: str) -> Callable[[OpenerFunction], OpenerFunction]:
@@ -36,10 +41,21 @@ def workload(name: str, *uses: str) -> Callable[[OpenerFunction], OpenerFunction
     return enter
 
 
+def experiment(name: str, *uses: str) -> Callable[[ExperimentFunction], ExperimentFunction]:
+    """Decorator: the same for an experiment."""
+
+    def enter(opener: ExperimentFunction) -> ExperimentFunction:
+        _EXPERIMENTS[name] = opener
+        _USES[name] = uses
+        return opener
+
+    return enter
+
+
 def options_without_effect(text: str) -> tuple[str, list[str]]:
     """The name of the workload in `text`, and the options that it does not look at.
 
-    Call after `open_workloads`.
+    Call after `open_workloads` or `open_experiment`.
     """
     name, _ = _name_and_argument(text)
     return name, [option for option in option_texts() if option not in _USES[name]]
@@ -50,14 +66,36 @@ def open_workloads(text: str, options: WorkloadOptions) -> list[Workload]:
 
     Raises:
         UnknownNameError: no workload has this name.
+        UsageError: the argument is wrong, or it is an experiment.
+    """
+    _load_all()
+    name, argument = _name_and_argument(text)
+    if name in _EXPERIMENTS:
+        raise UsageError(
+            f"workload `{name}` is an experiment without strategies, which this command does not "
+            "take",
+            f"use `ckpt run --workload {name}`",
+        )
+    if name not in _OPENERS:
+        raise UnknownNameError("workload", name, [*_OPENERS, *_EXPERIMENTS])
+    return _OPENERS[name](argument, options)
+
+
+def open_experiment(text: str, options: WorkloadOptions) -> Experiment | None:
+    """The experiment that `NAME` stands for; None where it names another workload, or none.
+
+    Raises:
         UsageError: the argument is wrong.
     """
+    _load_all()
+    name, argument = _name_and_argument(text)
+    return _EXPERIMENTS[name](argument, options) if name in _EXPERIMENTS else None
+
+
+def _load_all() -> None:
+    """Import every workload, which registers itself."""
     for module in pkgutil.iter_modules(package.__path__):
         importlib.import_module(f"{package.__name__}.{module.name}")
-    name, argument = _name_and_argument(text)
-    if name not in _OPENERS:
-        raise UnknownNameError("workload", name, _OPENERS)
-    return _OPENERS[name](argument, options)
 
 
 def _name_and_argument(text: str) -> tuple[str, str]:
