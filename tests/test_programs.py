@@ -14,7 +14,14 @@ from ckptcli import Plan, device, profile
 from ckptcli.backends import numpy_namespace
 from ckptcli.checkpoint.strategies.registry import parse_strategy
 from ckptcli.cli.main import run_command
-from ckptcli.errors import CkptError, OutOfMemoryError, ProgramError, UnknownNameError, UsageError
+from ckptcli.errors import (
+    CkptError,
+    DtypeError,
+    OutOfMemoryError,
+    ProgramError,
+    UnknownNameError,
+    UsageError,
+)
 from ckptcli.profiling.log_pass import log_pass
 from ckptcli.profiling.memory_pass import memory_pass
 from ckptcli.verify.check import check
@@ -174,6 +181,28 @@ def make(device):
     if dtype == "float64":
         single = opened(program).parameters()["c"]
         assert (arrays["c"].astype("float32") == single).all()
+
+
+@pytest.mark.parametrize("named", [False, True])
+def test_a_dtype_that_the_host_lacks_is_left_to_the_backend_that_has_it(
+    opened: Opener, named: bool
+) -> None:
+    """The program is tried out all the same; who has the dtype can run it."""
+    program = """
+def make(device):
+    w = device.tensor([1.0], DTYPE).require_grad()
+    return lambda: w * w
+""".replace("DTYPE", "'bfloat16'" if named else "None")
+    workload = opened(program, dtype="float32" if named else "bfloat16")
+    assert workload.parameters()["w"].dtype == np.float32
+    with pytest.raises((DtypeError, ProgramError), match=r"no dtype|cannot have dtype `bfloat16`"):
+        workload.load(device().autodiff())
+
+
+def test_operands_of_two_dtypes_are_told(told: Callable[..., Any]) -> None:
+    code, _, err = told(program_that("return w * device.tensor([1.0], 'float64')"), "saved")
+    assert code == 1
+    assert "mine.py:4 (`return w * device.tensor([1.0], 'float64')`): `mul` got operands of" in err
 
 
 def test_the_seed_decides_the_draws(opened: Opener) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 from typing import Any
 
@@ -16,7 +16,7 @@ from ckptcli.autodiff.device import Device, device as open_device
 from ckptcli.autodiff.tensor import Tensor
 from ckptcli.backends.ledger import Ledger, TrackedBackend
 from ckptcli.checkpoint.strategies.none import NoCheckpointing
-from ckptcli.errors import ProgramError, UntrackedBackwardWarning, UsageError
+from ckptcli.errors import DtypeError, ProgramError, UntrackedBackwardWarning, UsageError
 from ckptcli.workloads.base import ForwardResult
 from ckptcli.workloads.program_network import Program
 
@@ -50,11 +50,22 @@ class _Call:
 def try_out(program: Program) -> Trial:
     """Run the function twice, and the loss twice after the first.
 
+    A program in a dtype that the host's library does not have is run in float32.
+
     Raises:
         ProgramError: it fails, or another loss comes out of the second run.
         UsageError: no parameter; or the loss is made of what the function computed from one.
         OutOfMemoryError: the forward pass does not fit in memory.
     """
+    try:
+        return _tried(program)
+    except (DtypeError, ProgramError) as error:
+        if not isinstance(error.__cause__ or error, DtypeError):
+            raise
+    return _tried(replace(program, dtype="float32"))
+
+
+def _tried(program: Program) -> Trial:
     ledger = Ledger()
     with open_device().backend.quiet(), warnings.catch_warnings():
         warnings.simplefilter("ignore", UntrackedBackwardWarning)
