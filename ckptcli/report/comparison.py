@@ -210,13 +210,10 @@ def command_line(record: RunRecord, reps: int | None = None) -> str | None:
     for strategy in record.strategies:
         words += ["--strategy", strategy.strategy]
     words += ["--workload", workload]
-    if record.workload.get("name") != "graph":  # a file has everything in it
-        for name, value in record.workload.items():
-            if name in record.config:
-                words += [f"--{name.replace('_', '-')}", str(value)]
-    backend, device = record.config.get("backend_name"), record.config.get("device_name")
-    words += ["--backend", str(backend)] if backend not in (None, "numpy") else []
-    words += ["--device", str(device)] if device is not None else []
+    from_file = ":" in workload  # which says the rest, but for what the command was given
+    for name, value in record.workload.items():
+        if name != "name" and (not from_file or record.config.get(name) == value):
+            words += [f"--{name.replace('_', '-')}", str(value)]
     words += ["--seed", str(record.seed), "--reps", str(reps or max(1, record.rounds))]
     for name, option in _MEASURING.items():
         if record.config.get(name) is not None:
