@@ -5,17 +5,21 @@ from __future__ import annotations
 import gc
 import inspect
 import json
+import time
+import tracemalloc
+import warnings
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pytest
 
-from ckptcli import Device
+from ckptcli import Device, Plan, device, profile
 from ckptcli.backends import numpy_namespace, open_backend
 from ckptcli.backends.ledger import Ledger, TrackedBackend
 from ckptcli.checkpoint.strategies.registry import parse_strategy
 from ckptcli.errors import DtypeError, ShapeError
+from ckptcli.profiling.memory_pass import memory_pass
 from ckptcli.workloads.graph_parse import read_graph_file
 from ckptcli.workloads.silu import SiluWorkload
 from tests.backend_kit import NEEDS_TORCH, numpy_outcome, op_outcome, pass_outcome, torch_device
@@ -216,6 +220,49 @@ def test_special_values_are_numpys(name: str) -> None:
         expected = getattr(numpy_namespace, name)(x)
     found = getattr(torch_device().namespace, name)(torch.tensor(x)).numpy()
     np.testing.assert_allclose(found, expected, rtol=1e-13, atol=0)
+
+
+def test_the_decomposition_is_packed_as_numpys() -> None:
+    matrix = np.random.default_rng(0).normal(size=(5, 5))
+    namespace = torch_device().namespace
+    packed = namespace.svd(torch.tensor(matrix)).numpy()
+    u, s, v = packed[:5], packed[5], packed[6:]
+    np.testing.assert_allclose(u * s @ v.T, matrix, atol=1e-13)
+    np.testing.assert_allclose(np.abs(packed), np.abs(numpy_namespace.svd(matrix)), atol=1e-12)
+    half = namespace.svd(torch.eye(3, dtype=torch.float16))
+    assert (half.dtype, tuple(half.shape)) == (torch.float16, (7, 3))
+    matrix[0, 0] = np.nan
+    for backend in (namespace.svd(torch.tensor(matrix)).numpy(), numpy_namespace.svd(matrix)):
+        assert np.isnan(backend).all()
+
+
+@pytest.mark.parametrize("index", range(0, len(RECORDED), 4))
+def test_what_is_held_and_recomputed_is_numpys(index: int) -> None:
+    strategy = parse_strategy(RECORDED[index]["strategy"])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        ours = memory_pass(PROGRAMS[index], torch_device(), strategy)
+        numpys = memory_pass(PROGRAMS[index], device(), strategy, traced=False)
+    for figure in ("params_input_bytes", "after_forward_bytes", "saved_bytes", "saved_tensors"):
+        assert getattr(ours.memory, figure) == getattr(numpys.memory, figure)
+    assert ours.outcome.recomputed_by_op == numpys.outcome.recomputed_by_op
+    assert [(n.node, n.fate, n.uses) for n in ours.trace.nodes] == [
+        (n.node, n.fate, n.uses) for n in numpys.trace.nodes
+    ]
+    assert ours.memory.traced_peak_backward_bytes is None
+
+
+def test_tracemalloc_does_not_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*_: object) -> None:
+        raise AssertionError("tracemalloc was started")
+
+    monkeypatch.setattr(tracemalloc, "start", refused)
+    record = profile(SiluWorkload(2, 8), backend=torch_device().backend, plan=Plan(1, 0))
+    assert record.strategies[0].memory.traced_peak_forward_bytes is None
+
+
+def test_the_clock_of_the_processor_is_the_hosts() -> None:
+    assert torch_device().backend.clock() is time.perf_counter
 
 
 @pytest.mark.parametrize("name", ["sigmoid_gradient", "gelu_gradient", "relu_gradient"])

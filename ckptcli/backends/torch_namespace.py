@@ -212,6 +212,15 @@ class TorchNamespace:
         return changed.scatter_reduce_(0, positions, values, _REDUCTIONS[update])
 
     @staticmethod
+    def svd(x: Tensor) -> Tensor:
+        """U, s and V of a square matrix below each other; nan where x is not finite."""
+        try:
+            u, s, vt = torch.linalg.svd(_single(x))
+        except torch.linalg.LinAlgError:
+            return x.new_full((2 * x.shape[0] + 1, x.shape[0]), math.nan)
+        return torch.cat([u, s[None, :], vt.mT]).to(x.dtype)
+
+    @staticmethod
     def true_positions(mask: Tensor) -> Tensor:
         return torch.nonzero(mask).reshape(-1)
 
