@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,7 @@ from tests.backend_kit import NEEDS_TORCH
 from tests.test_cli import Command, ckpt as ckpt
 
 TINY = ("--layers", "2", "--n", "8")
+EXAMPLES = Path(__file__).parent.parent / "examples"
 ON_TORCH = ("--backend", "torch", *TINY)
 
 
@@ -272,6 +274,21 @@ def test_every_command_runs_on_torch(ckpt: Command) -> None:
     assert "bit for bit" in checked.out
     held = json.loads(ckpt("saved", *ON_TORCH, "--json").out)["strategies"]
     assert [entry["saved_tensors"] for entry in held] == [5, 2]
+
+
+@NEEDS_TORCH
+@pytest.mark.slow
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_a_program_of_the_users_runs_on_torch(ckpt: Command, dtype: str) -> None:
+    """Its first run is on the host, which has no bfloat16."""
+    program = f"{EXAMPLES / 'recurrent.py'}:make"
+    options = ("--workload", program, "--backend", "torch", "--threads", "1", "--dtype", dtype)
+    done = ckpt("run", *options, "--reps", "1", "--json")
+    assert done.code == 0
+    record = read_record(done.out, "stdout")
+    assert {node.dtype for node in record.strategies[0].trace.nodes} == {dtype}
+    assert record.strategies[1].judgement is not None
+    assert record.strategies[1].judgement.word != "wrong"
 
 
 @NEEDS_TORCH
