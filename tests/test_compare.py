@@ -163,6 +163,17 @@ def test_different_machines_cap_the_verdict_and_are_named() -> None:
     assert verdicts(base, new, allow_different_machines=True) == {"slower"}
 
 
+def test_another_version_of_the_array_library_is_another_machine() -> None:
+    base = replace(run(), backend="Torch(Cpu)", library="PyTorch 2.4.0")
+    new = replace(run(1.5), backend="Torch(Cpu)", library="PyTorch 2.13.0")
+    assert [str(difference) for difference in compare(base, new).machine_differences] == [
+        "library is `PyTorch 2.4.0` and `PyTorch 2.13.0`"
+    ]
+    assert verdicts(base, new) == {"unclear"}
+    with pytest.raises(UsageError, match=r"device is `Numpy\(Cpu\)` and `Torch\(Cpu\)`"):
+        compare(run(), new)
+
+
 def test_allowing_other_machines_does_not_lift_the_cap_of_one_process() -> None:
     other = replace(MACHINE, cpu="Other CPU")
     base, new = run(), run(1.5, processes=1, machine=other)

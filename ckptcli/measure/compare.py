@@ -128,7 +128,7 @@ def compare(
     """
     _refuse_other_workload(base, new)
     pairs = _pairs(base, new)
-    machines = tuple(_differences(asdict(base.machine), asdict(new.machine)))
+    machines = tuple(_differences(_surroundings(base), _surroundings(new)))
     caps = [
         *_process_caps(*_fewest_processes(pairs)),
         *([_machine_cap(machines)] if machines and not allow_different_machines else []),
@@ -176,6 +176,12 @@ def _differences(base: Mapping[str, object], new: Mapping[str, object]) -> list[
         for field in dict.fromkeys([*base, *new])
         if base.get(field) != new.get(field)
     ]
+
+
+def _surroundings(record: RunRecord) -> dict[str, object]:
+    """The machine, and the array library; NumPy's version is the machine's already."""
+    library = {} if record.library.startswith("NumPy ") else {"library": record.library}
+    return {**asdict(record.machine), **library}
 
 
 def _pairs(base: RunRecord, new: RunRecord) -> list[_Pair]:
