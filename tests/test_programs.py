@@ -267,6 +267,15 @@ def wrapped(device):
     w = device.tensor([1.0]).require_grad()
     return checkpoint(lambda: w * w)
 
+class Touchy:
+    __slots__ = ()
+    def __getattr__(self, name):
+        raise RuntimeError(name)
+
+def touchy(device):
+    w, object_of_ones_own = device.tensor([1.0]).require_grad(), Touchy()
+    return lambda: w * w if object_of_ones_own is not None else w
+
 def hidden(device):
     global leaf
     leaf = device.tensor([1.0]).require_grad()
@@ -297,6 +306,7 @@ def twice(device):
         ("nested", ["block.a", "b"]),
         ("partial", ["first", "second"]),
         ("wrapped", ["w"]),
+        ("touchy", ["w"]),
         ("hidden", ["leaf 0", "other"]),
         ("late", ["w", "leaf 1"]),
         ("twice", ["a"]),

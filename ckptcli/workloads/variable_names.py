@@ -44,7 +44,7 @@ def _reachable(root: Any) -> Iterator[tuple[str, Any]]:
     while queue and len(seen) < MOST_OBJECTS:
         path, value = queue.popleft()
         yield path, value
-        for step, child in _children(value):
+        for step, child in _steps(value):
             if id(child) not in seen and not isinstance(child, _PLAIN):
                 seen.add(id(child))
                 queue.append((_joined(path, step), child))
@@ -52,6 +52,13 @@ def _reachable(root: Any) -> Iterator[tuple[str, Any]]:
 
 def _joined(path: str, step: str) -> str:
     return path + step if not path or step.startswith("[") else f"{path}.{step}"
+
+
+def _steps(value: Any) -> list[tuple[str, Any]]:
+    try:
+        return list(_children(value))
+    except Exception:  # an object of the user's may do anything when it is looked at
+        return []
 
 
 def _children(value: Any) -> Iterator[tuple[str, Any]]:
