@@ -247,7 +247,7 @@ def check_layers(strategies: Sequence[Strategy], workload: Workload) -> None:
         if strategy.needs_layers and not workload.layer_count:
             raise UsageError(
                 f"strategy `{strategy.name}` needs layers, and `{workload.title}` has none",
-                "use `none` or `balanced`, or mark regions in a Python program",
+                "use `none` or `balanced`; in a program of your own, go through `device.layers(n)`",
             )
 
 
