@@ -12,14 +12,13 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("ckptcli.backends.registry", reason="there is no backend but NumPy's to check")
-
 from ckptcli.backends import numpy_namespace
 from ckptcli.backends.libraries.torch_library import TorchLibrary
 from ckptcli.backends.numpy_backend import NumpyBackend
 from ckptcli.backends.registry import DeviceFacts
 from ckptcli.checkpoint.checkpointer import Checkpointer
 from ckptcli.checkpoint.strategies.balanced import BalancedCheckpointing
+from tests.backend_kit import NEEDS_TORCH
 from tests.helpers import DATA
 
 pytestmark = pytest.mark.slow
@@ -41,6 +40,7 @@ def checked(gpu_check: Any, folder: Path, *arguments: str) -> tuple[int, dict[st
     return code, json.loads((folder / "gpu-check.json").read_text())
 
 
+@NEEDS_TORCH
 def test_it_runs_from_the_tree_with_nothing_installed(tmp_path: Path) -> None:
     """In another directory; Python may not see what is not there on a bare GPU machine."""
     hidden = tmp_path / "hidden"
@@ -188,6 +188,7 @@ def test_what_there_is_no_time_for_is_left_out(gpu_check: Any, tmp_path: Path) -
     assert len(figures["left_out"]) == 2
 
 
+@NEEDS_TORCH
 def test_the_gpus_that_there_are_are_checked(
     gpu_check: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -11,7 +12,7 @@ import numpy as np
 import pytest
 
 from ckptcli import Plan, device, profile
-from ckptcli.backends import numpy_namespace
+from ckptcli.backends import numpy_namespace, open_backend
 from ckptcli.checkpoint.strategies.registry import parse_strategy
 from ckptcli.cli.main import run_command
 from ckptcli.errors import (
@@ -29,6 +30,8 @@ from ckptcli.workloads.options import WorkloadOptions
 from ckptcli.workloads.program import ProgramWorkload
 from ckptcli.workloads.registry import open_workloads
 from ckptcli.workloads.silu import SiluWorkload
+from tests.backend_kit import NEEDS_TORCH, torch_device
+from tests.refusing_backend import RefusingBackend
 
 Capture = pytest.CaptureFixture[str]
 
@@ -197,6 +200,44 @@ def make(device):
     assert workload.parameters()["w"].dtype == np.float32
     with pytest.raises((DtypeError, ProgramError), match=r"no dtype|cannot have dtype `bfloat16`"):
         workload.load(device().autodiff())
+
+
+@NEEDS_TORCH
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_on_another_backend_it_holds_what_it_holds_on_numpy(opened: Opener, dtype: str) -> None:
+    workload = opened(SILU, dtype=dtype)
+    strategy = parse_strategy("remat:every=2")
+    there = memory_pass(workload, torch_device(), strategy)
+    here = memory_pass(opened(SILU), device(), strategy)
+    assert there.outcome.recomputed_by_op == here.outcome.recomputed_by_op
+    share = 2 if dtype == "bfloat16" else 1
+    assert there.memory.saved_bytes * share == here.memory.saved_bytes
+    assert there.outcome.loss == pytest.approx(here.outcome.loss, rel=0.02 if share == 2 else 1e-5)
+
+
+def refused_by_torch() -> Exception:
+    return RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate")
+
+
+@pytest.mark.parametrize(
+    ("name", "error"),
+    [
+        ("numpy", MemoryError),
+        pytest.param("torch", refused_by_torch, marks=[NEEDS_TORCH, pytest.mark.slow]),
+    ],
+)
+def test_where_memory_ends_the_other_strategies_still_run(
+    opened: Opener, name: str, error: Callable[[], Exception]
+) -> None:
+    backend = RefusingBackend(open_backend(name), 20 * 1024, error)
+    workload = opened(SILU.replace("4, 8", "6, 16"))
+    record = profile(workload, ["none", "balanced"], backend=backend, plan=Plan(2))
+    assert [strategy.strategy for strategy in record.strategies] == ["balanced"]
+    (failure,) = record.failures
+    assert (failure.strategy, failure.phase) == ("none", "forward")
+    assert failure.live.bytes_by_why["input"] == 7 * 1024
+    gc.collect()
+    assert backend.ledger.bytes_in_use == 0
 
 
 def test_operands_of_two_dtypes_are_told(told: Callable[..., Any]) -> None:
