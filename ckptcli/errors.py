@@ -4,8 +4,10 @@
     ├── UsageError                   2  the command line or a file it names is wrong
     │   ├── UnknownNameError         2  no such strategy, workload, backend, level
     │   ├── GraphFileError           2  a graph file that cannot be read as a program
+    │   ├── MissingLibraryError      2  a library that an option needs is not installed
     │   ├── ConfigError              2  a burn.toml named by the user that is absent or wrong
     │   └── RecordFileError          2  a saved record that cannot be read back
+    ├── ModuleError                  1  a PyTorch module of the user's own that fails
     ├── LogFileError                 1  a log file that cannot be opened or written
     ├── OutputFileError              1  an export that cannot be written
     ├── EngineError                  1  a program on the Python face that cannot run
@@ -79,12 +81,20 @@ class GraphFileError(UsageError):
     """A graph file that cannot be read as a program; names file, line and op index."""
 
 
+class MissingLibraryError(UsageError):
+    """A library that an option needs and that is not installed; the hint is how to install it."""
+
+
 class ConfigError(UsageError):
     """A configuration file named by the user that is absent, malformed or has a wrong value."""
 
 
 class RecordFileError(UsageError):
     """A saved record that cannot be read back."""
+
+
+class ModuleError(CkptError):
+    """A PyTorch module of the user's own that fails; names the line of the user's file."""
 
 
 class LogFileError(CkptError):

@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ckptcli.cli.devices import device_options, open_device
+from ckptcli.cli.engines import engine_option, opened_engines
 from ckptcli.cli.experiments import experiment_of, run_experiment
 from ckptcli.cli.exports import Exports
+from ckptcli.cli.modules import module_option, run_module
 from ckptcli.cli.options import (
     check_layers,
     gate_options,
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
     from ckptcli.config import LoggerSettings
     from ckptcli.measure.conditions import Condition
     from ckptcli.measure.record import Failure, RunRecord
+    from ckptcli.peers.base import Engine
     from ckptcli.workloads.base import Workload
 
 REFERENCE = "none"
@@ -52,6 +55,8 @@ ROUNDS_OVER_PROCESSES = 25
 @strategy_option(default="none and balanced")
 @workload_options(layers=8, n=1024)
 @device_options
+@engine_option
+@module_option
 @measuring_options
 @output_options
 @gate_options
@@ -66,6 +71,7 @@ def command(
     no_reference: bool,
     quiet: bool,
     conditions: tuple[str, ...],
+    engine_names: tuple[str, ...],
     export_paths: tuple[str, ...],
     format_name: str | None,
     force: bool,
@@ -80,6 +86,8 @@ def command(
     from ckptcli.measure.machine import blas_threads
     from ckptcli.profiling.out_of_memory import PassOutOfMemory
 
+    if ctx.params["module_text"] is not None:
+        return run_module(ctx)
     settings = logger_settings(config_path)
     strategies, reference = _with_reference(parse_strategies(strategy_texts), no_reference)
     gates = [parse_condition(text) for text in conditions]
@@ -87,19 +95,22 @@ def command(
     for gate in gates:
         check_applies(gate, names, len(names) > 1 and REFERENCE in names)
     # The threads are set before anything loads the array library, which may read them but once;
-    # it is loaded before signals count, since an import does not survive an interrupt.
-    with blas_threads(ctx.params["threads"]) as threads_warning:
-        importlib.import_module("ckptcli.profiling.profile")
-        with Stops(timeout_s) as stops:
+    # it is loaded before signals count, since an import does not survive an interrupt. So are the
+    # libraries of the engines.
+    threads = ctx.params["threads"]
+    with blas_threads(threads) as threads_warning:
+        profiling = importlib.import_module("ckptcli.profiling.profile")
+        with opened_engines(engine_names, threads) as (engines, notes), Stops(timeout_s) as stops:
             experiment = experiment_of(ctx.params)
             if experiment is not None:
                 return run_experiment(ctx, experiment, stops)
             workload, warnings = _one_workload(ctx)
             check_layers(strategies, workload)
+            profiling.check_peers(engines, workload)
             backend = open_device(ctx.params)
-            warnings += [threads_warning] if threads_warning else []
+            warnings += [*([threads_warning] if threads_warning else []), *notes]
             with Exports(export_paths, format_name, force) as exports:
-                job = _Job(workload, strategies, reference, backend)
+                job = _Job(workload, strategies, reference, backend, engines)
                 try:
                     record = _profile(ctx, job, settings, exports, stops)
                 except PassOutOfMemory as error:
@@ -144,6 +155,7 @@ class _Job:
     strategies: Sequence[Strategy]
     reference: str | None
     backend: Backend
+    engines: Sequence[Engine]
 
 
 def _profile(
@@ -187,6 +199,7 @@ def _profile(
                 backend=job.backend,
                 plan=Plan(params["reps"], params["warmup"], params["max_time_s"], params["seed"]),
                 threshold=params["threshold_percent"] / 100.0,
+                engines=job.engines,
                 config=_config(params),
                 progress=tell,
                 finished=finished,
@@ -219,6 +232,7 @@ def _child_arguments(params: dict[str, Any], job: _Job) -> list[str]:
     named = [strategy.name for strategy in job.strategies if strategy.name != job.reference]
     return [
         *(word for name in named for word in ("--strategy", name)),
+        *(word for name in params["engine_names"] for word in ("--engine", name)),
         *(
             word
             for option, value in options.items()
@@ -289,7 +303,7 @@ def _tell_failures(failures: Sequence[Failure]) -> int:
 
 
 def _exit_code(record: RunRecord, gates: Sequence[Condition], strict: bool) -> int:
-    """5 for a wrong gradient, 3 for a condition that holds, 4 under --strict for `unclear`."""
+    """5 for a wrong gradient, ours or a peer's, 3 for a condition that holds, 4 under --strict."""
     from ckptcli.measure.conditions import Subject, fired
 
     reference = record.reference
@@ -301,6 +315,8 @@ def _exit_code(record: RunRecord, gates: Sequence[Condition], strict: bool) -> i
     for sentence in sentences:
         click.echo(f"failed: {sentence}", err=True)
     if any(s.judgement and s.judgement.word == "wrong" for s in record.strategies):
+        return WRONG
+    if any(peer.agreement and not peer.agreement.agrees for peer in record.peers):
         return WRONG
     if sentences:
         return FAILED_CONDITION

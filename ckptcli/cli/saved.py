@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ckptcli.cli.devices import device_options, open_device
+from ckptcli.cli.engines import engine_option
+from ckptcli.cli.modules import check_engine, module_option, saved_module
 from ckptcli.cli.options import (
     check_layers,
     open_from_options,
@@ -32,6 +34,8 @@ SCHEMA = "ckpt.saved/1"
 @click.option("--force", is_flag=True, help="Run what cannot fit in memory.")
 @workload_options(layers=2, n=64)
 @device_options
+@engine_option
+@module_option
 @click.pass_context
 def command(
     ctx: click.Context,
@@ -51,6 +55,10 @@ def command(
     from ckptcli.profiling.memory_pass import memory_pass
     from ckptcli.profiling.profile import check_fits
 
+    if ctx.params["module_text"] is not None:
+        saved_module(ctx)
+        return
+    check_engine(ctx.params["engine_names"])
     strategies = parse_strategies(strategy_texts or ("none", "balanced"))
     workloads, notes = open_from_options(ctx)
     backend = open_device(ctx.params)

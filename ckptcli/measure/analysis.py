@@ -9,8 +9,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ckptcli import units
+from ckptcli.measure.peer_record import PeerRecord
 from ckptcli.measure.record import PHASES, Judgement, NodeFate, RunRecord, StrategyRecord
-from ckptcli.measure.statistics import estimate, paired_ratio
+from ckptcli.measure.statistics import Estimate, Ratio, estimate, paired_ratio
 
 TOLERANCE = 0.02
 """A memory figure within this share of the reference's counts as unchanged."""
@@ -19,12 +20,50 @@ TOLERANCE = 0.02
 def analysed(record: RunRecord) -> RunRecord:
     """The record with every derived figure filled in."""
     reference = record.reference
-    comparisons = max(1, len(record.strategies) - 1)
+    timed_peers = [peer for peer in record.peers if peer.reason is None]
+    comparisons = max(1, len(record.strategies) - 1 + len(timed_peers))
     strategies = [
         _analysed_strategy(strategy, reference, record.threshold, comparisons)
         for strategy in record.strategies
     ]
-    return replace(record, strategies=tuple(strategies))
+    peers = [_analysed_peer(peer, record, comparisons) for peer in record.peers]
+    return replace(record, strategies=tuple(strategies), peers=tuple(peers))
+
+
+def _analysed_peer(peer: PeerRecord, record: RunRecord, comparisons: int) -> PeerRecord:
+    own = next((s for s in record.strategies if s.strategy == peer.strategy), None)
+    return replace(
+        peer,
+        times=_peer_times(peer),
+        ratio=_total_ratio(peer, record.reference, record.threshold, comparisons),
+        own_ratio=_total_ratio(peer, own, record.threshold, comparisons),
+    )
+
+
+def analysed_rows(rows: Sequence[PeerRecord], threshold: float) -> tuple[PeerRecord, ...]:
+    """Rows without a run of ckpt's beside them: `ratio` is to the first."""
+    first, *others = (replace(row, times=_peer_times(row)) for row in rows)
+    return (
+        first,
+        *(replace(r, ratio=_total_ratio(r, first, threshold, len(others))) for r in others),
+    )
+
+
+def _peer_times(peer: PeerRecord) -> dict[str, Estimate] | None:
+    return {p: estimate(known) for p in PHASES if (known := peer.seconds(p))} or None
+
+
+def _total_ratio(
+    peer: PeerRecord, base: StrategyRecord | PeerRecord | None, threshold: float, comparisons: int
+) -> Ratio | None:
+    if base is None or not base.samples or not peer.samples:
+        return None
+    return paired_ratio(
+        peer.seconds("total"),
+        base.seconds("total"),
+        threshold=threshold,
+        comparisons=comparisons,
+    )
 
 
 def _analysed_strategy(

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ckptcli.measure.machine import Machine
+from ckptcli.measure.peer_record import PeerRecord
 from ckptcli.measure.rounds import Sample
 from ckptcli.measure.statistics import Estimate, Ratio
 
@@ -258,7 +259,8 @@ class RunRecord:
 
     `stopped` is why no further round was made; `config` the effective settings of the command;
     `library` the array library with its version; `failures` are the strategies that ran out of
-    memory and have no figures.
+    memory and have no figures; `peers` the same strategies in other libraries, where they were
+    asked for.
     """
 
     workload: dict[str, object]
@@ -276,6 +278,7 @@ class RunRecord:
     strategies: Sequence[StrategyRecord]
     library: str = ""
     failures: Sequence[Failure] = ()
+    peers: Sequence[PeerRecord] = ()
 
     @property
     def reference(self) -> StrategyRecord | None:

@@ -12,12 +12,13 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, fields
+from dataclasses import asdict
 from typing import Any, TypeVar
 
 from ckptcli.errors import RecordFileError
 from ckptcli.measure.analysis import analysed
 from ckptcli.measure.machine import Machine
+from ckptcli.measure.peer_json import filled, peer_object, read_peer
 from ckptcli.measure.record import (
     PHASES,
     SCHEMA,
@@ -67,6 +68,7 @@ def record_object(record: RunRecord) -> dict[str, Any]:
         "warnings": [],
         "failures": [asdict(failure) for failure in record.failures],
         "strategies": [_strategy_object(strategy) for strategy in record.strategies],
+        "peers": [peer_object(peer) for peer in record.peers],
     }
     warnings = list(record.warnings)
     finite: dict[str, Any] = _finite(whole, "", warnings)
@@ -160,7 +162,7 @@ def _record(data: Mapping[str, Any]) -> RunRecord:
         title=workload.pop("title"),
         workload=workload,
         backend=data["device"],
-        machine=_filled(Machine, data["machine"]),
+        machine=filled(Machine, data["machine"]),
         version=data["version"],
         seed=data["seed"],
         processes=data["processes"],
@@ -172,21 +174,22 @@ def _record(data: Mapping[str, Any]) -> RunRecord:
         strategies=tuple(_strategy(entry) for entry in data["strategies"]),
         library=data["library"],
         failures=tuple(
-            _filled(Failure, {**entry, "live": _live(entry["live"])}) for entry in data["failures"]
+            filled(Failure, {**entry, "live": _live(entry["live"])}) for entry in data["failures"]
         ),
+        peers=tuple(read_peer(entry) for entry in data.get("peers", ())),
     )
 
 
 def _live(data: Mapping[str, Any]) -> PeakLive:
-    return _filled(PeakLive, {**data, "largest": _all(LiveTensor, data["largest"])})
+    return filled(PeakLive, {**data, "largest": _all(LiveTensor, data["largest"])})
 
 
 def _memory(data: Mapping[str, Any]) -> Memory:
     allocators = {
-        key: None if data[key] is None else _filled(AllocatorPeak, data[key])
+        key: None if data[key] is None else filled(AllocatorPeak, data[key])
         for key in ("allocator_forward", "allocator_backward")
     }
-    return _filled(Memory, {**data, **allocators, "peak_live": _live(data["peak_live"])})
+    return filled(Memory, {**data, **allocators, "peak_live": _live(data["peak_live"])})
 
 
 def _strategy(data: Mapping[str, Any]) -> StrategyRecord:
@@ -197,8 +200,8 @@ def _strategy(data: Mapping[str, Any]) -> StrategyRecord:
         device=data["device"],
         reference=data["reference"],
         memory=_memory(data),
-        outcome=_filled(Outcome, {**data, "loss": loss}),
-        cost=_filled(Cost, data),
+        outcome=filled(Outcome, {**data, "loss": loss}),
+        cost=filled(Cost, data),
         trace=Trace(
             timeline=_all(TimelinePoint, trace["timeline"]),
             lives=_all(Life, trace["lives"]),
@@ -213,10 +216,4 @@ def _strategy(data: Mapping[str, Any]) -> StrategyRecord:
 
 
 def _all(kind: type[Data], entries: Sequence[Mapping[str, Any]]) -> tuple[Data, ...]:
-    return tuple(_filled(kind, entry) for entry in entries)
-
-
-def _filled(kind: type[Data], data: Mapping[str, Any]) -> Data:
-    """`kind` from the keys that it has; lists become tuples, as in the record that was written."""
-    values = {field.name: data[field.name] for field in fields(kind)}  # type: ignore[arg-type]
-    return kind(**{k: tuple(v) if isinstance(v, list) else v for k, v in values.items()})
+    return tuple(filled(kind, entry) for entry in entries)

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import os
 import statistics
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from ckptcli.measure.machine import swapped_bytes
+from ckptcli.measure.machine import Machine, swapped_bytes
+from ckptcli.measure.peer_record import PeerRecord
 from ckptcli.measure.record import RunRecord, StrategyRecord
 from ckptcli.units import size
 
@@ -40,13 +41,21 @@ def read_load() -> Load:
 def stability_warnings(record: RunRecord, before: Load) -> list[str]:
     """What is known about the machine and the samples that puts the times in doubt."""
     return [
-        *_machine_warnings(record, before),
-        *(text for strategy in record.strategies for text in _sample_warnings(strategy)),
+        *_machine_warnings(record.machine, record.config.get(THREADS_SETTING), before),
+        *(text for s in record.strategies for text in _sample_warnings(s.strategy, s)),
+        *(text for peer in record.peers for text in _sample_warnings(peer.name, peer)),
     ]
 
 
-def _machine_warnings(record: RunRecord, before: Load) -> Iterator[str]:
-    machine = record.machine
+def row_warnings(rows: Sequence[PeerRecord], machine: Machine, before: Load) -> list[str]:
+    """The same for rows without a run of ckpt's beside them."""
+    return [
+        *_machine_warnings(machine, None, before),
+        *(text for row in rows for text in _sample_warnings(row.strategy, row)),
+    ]
+
+
+def _machine_warnings(machine: Machine, asked: object, before: Load) -> Iterator[str]:
     cores = machine.cores or 1
     if before.load_average is not None and before.load_average > cores / 2:
         yield (
@@ -59,7 +68,6 @@ def _machine_warnings(record: RunRecord, before: Load) -> Iterator[str]:
             f"OPENBLAS_CORETYPE is set to {core_type}, which can halve the speed of matrix "
             "products; unset it to measure what the machine can do"
         )
-    asked = record.config.get(THREADS_SETTING)
     if asked is not None and machine.blas_threads not in (asked, None):
         yield (
             f"the BLAS uses {machine.blas_threads} threads, {asked} were asked for; "
@@ -73,8 +81,7 @@ def _machine_warnings(record: RunRecord, before: Load) -> Iterator[str]:
         )
 
 
-def _sample_warnings(record: StrategyRecord) -> Iterator[str]:
-    name = record.strategy
+def _sample_warnings(name: str, record: StrategyRecord | PeerRecord) -> Iterator[str]:
     totals_s = record.seconds("total")
     collected = [sample.collected for sample in record.samples]
     if any(collected):

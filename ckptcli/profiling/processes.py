@@ -14,6 +14,7 @@ from dataclasses import replace
 
 from ckptcli.errors import CkptError
 from ckptcli.measure.analysis import analysed
+from ckptcli.measure.peer_record import PeerRecord
 from ckptcli.measure.record import RunRecord, StrategyRecord
 from ckptcli.measure.record_json import read_record
 
@@ -76,6 +77,10 @@ def merged(records: Sequence[RunRecord]) -> RunRecord:
         first,
         processes=len(records),
         strategies=strategies,
+        peers=tuple(
+            _merged_peer([record.peers[position] for record in records])
+            for position in range(len(first.peers))
+        ),
         warnings=tuple(dict.fromkeys(text for record in records for text in record.warnings)),
         stopped=f"{sum(record.rounds for record in records)} rounds in {len(records)} processes",
     )
@@ -83,6 +88,15 @@ def merged(records: Sequence[RunRecord]) -> RunRecord:
 
 
 def _merged_strategy(records: Sequence[StrategyRecord]) -> StrategyRecord:
+    samples = [
+        replace(sample, process=process)
+        for process, record in enumerate(records)
+        for sample in record.samples
+    ]
+    return replace(records[0], samples=tuple(samples))
+
+
+def _merged_peer(records: Sequence[PeerRecord]) -> PeerRecord:
     samples = [
         replace(sample, process=process)
         for process, record in enumerate(records)

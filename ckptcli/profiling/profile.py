@@ -16,11 +16,13 @@ from ckptcli.errors import OutOfMemoryError, UntrackedBackwardWarning, UsageErro
 from ckptcli.measure.analysis import analysed
 from ckptcli.measure.machine import Machine, available_bytes, read_machine
 from ckptcli.measure.record import Failure, RunRecord, StrategyRecord
-from ckptcli.measure.rounds import Plan, Rounds, Sample, run_rounds
+from ckptcli.measure.rounds import Plan, Rounds, Sample, Subject, run_rounds
 from ckptcli.measure.stability import read_load, stability_warnings
+from ckptcli.peers.base import Engine
 from ckptcli.profiling.divergence import loss_warning
 from ckptcli.profiling.memory_pass import MemoryPass, memory_pass, tracemalloc_is_exact
 from ckptcli.profiling.out_of_memory import PassOutOfMemory
+from ckptcli.profiling.peer_passes import PeerPass, check_peers, disagreement, peer_passes
 from ckptcli.profiling.timed_pass import TimedPass
 from ckptcli.units import size
 from ckptcli.verify.check import within_spread
@@ -45,6 +47,8 @@ class _Profile:
     threshold: float
     config: dict[str, object]
     machine: Machine
+    engines: Sequence[Engine] = ()
+    peers: list[PeerPass] = field(default_factory=list)
     passes: list[MemoryPass] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     failures: list[Failure] = field(default_factory=list)
@@ -68,6 +72,7 @@ class _Profile:
                 warnings=(
                     *self.notes,
                     *self._loss_warnings(),
+                    *(text for p in self.peers if (text := disagreement(p.record)) is not None),
                     *(lint for measured in self.passes for lint in measured.lints),
                 ),
                 strategies=tuple(
@@ -76,6 +81,7 @@ class _Profile:
                 ),
                 library=self.device.backend.library,
                 failures=tuple(self.failures),
+                peers=tuple(peer.finished(rounds) for peer in self.peers),
             )
         )
 
@@ -109,6 +115,13 @@ class _Profile:
                 for done, strategy in enumerate(list(self.strategies)):
                     tell("memory", done, len(self.strategies))
                     self._run_memory_pass(strategy, traced)
+                self.peers = peer_passes(
+                    self.engines,
+                    self.strategies,
+                    self.workload,
+                    self.device,
+                    lambda done, most: tell("peers", done, most),
+                )
             except KeyboardInterrupt as stop:
                 if not self.passes:
                     raise
@@ -178,8 +191,12 @@ class _Profile:
     def _run_rounds(self, tell: Progress, finished: Callable[[RunRecord], None] | None) -> Rounds:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UntrackedBackwardWarning)
+            subjects: dict[str, Subject] = {
+                s.name: TimedPass(self.workload, self.device, s) for s in self.strategies
+            }
+            subjects |= {p.name: p.network for p in self.peers if p.network is not None}
             return run_rounds(
-                {s.name: TimedPass(self.workload, self.device, s) for s in self.strategies},
+                subjects,
                 self.plan,
                 reference=self._first(),
                 clock=self.device.backend.clock(),
@@ -194,6 +211,7 @@ def profile(
     *,
     reference: str | None = None,
     backend: Backend | str = "numpy",
+    engines: Sequence[Engine] = (),
     plan: Plan | None = None,
     threshold: float = 0.02,
     config: dict[str, object] | None = None,
@@ -207,6 +225,7 @@ def profile(
         strategies: at least one, or their names; the order is that of the record.
         reference: the name of the strategy that was added only to compare with.
         backend: the array library and its device, or its name for its first device.
+        engines: other libraries to run every strategy in too, from `ckptcli.peers.base`.
         plan: how many rounds to time; by default until the intervals are narrow.
         threshold: a time ratio within this of 1 is `same`.
         config: settings to keep in the record.
@@ -217,7 +236,8 @@ def profile(
 
     Raises:
         UnknownNameError: a name that no registry has.
-        UsageError: no strategy, or a graph file with several cases.
+        UsageError: no strategy, a graph file with several cases, or a workload that the engines
+            cannot run.
         PassOutOfMemory: no strategy fits; one that does not is left out and told in `failures`.
     """
     chosen = [parse_strategy(s) if isinstance(s, str) else s for s in strategies]
@@ -232,7 +252,9 @@ def profile(
         threshold=threshold,
         config=config or {},
         machine=read_machine(),
+        engines=engines,
     )
+    check_peers(engines, job.workload)
     tell = progress or silent
     before = read_load()
     with job.device.backend.quiet():

@@ -9,7 +9,9 @@ import shlex
 from dataclasses import dataclass
 
 from ckptcli import units
+from ckptcli.measure.peer_record import PeerRecord
 from ckptcli.measure.record import PHASES, Memory, RunRecord, StrategyRecord
+from ckptcli.measure.statistics import Ratio
 
 HEADER = (
     "strategy",
@@ -48,8 +50,75 @@ class Cell:
 
 
 def rows(record: RunRecord) -> list[tuple[Cell, ...]]:
-    """For each strategy a cell for each column of `HEADER`."""
-    return [_row(strategy, record) for strategy in record.strategies]
+    """For each strategy, then each peer, a cell for each column of `HEADER`."""
+    own = [_row(strategy, record) for strategy in record.strategies]
+    return own + [_peer_row(peer) for peer in record.peers]
+
+
+def _peer_row(peer: PeerRecord) -> tuple[Cell, ...]:
+    memory = peer.memory
+    if memory is None:
+        return (Cell(peer.name), *[Cell(units.UNKNOWN)] * (len(HEADER) - 1))
+    return (
+        Cell(peer.name),
+        Cell(units.size(memory.saved_bytes), _count(memory.saved_tensors, "tensor")),
+        Cell(units.size(memory.peak_bytes)),
+        Cell(peer_recomputes(peer)),
+        *(_split(peer_time_text(peer, phase)) for phase in PHASES),
+        _split(ratio_interval(peer.ratio)),
+        Cell(units.UNKNOWN if peer.ratio is None else peer.ratio.verdict),
+        Cell(agreement_word(peer)),
+    )
+
+
+def peer_recomputes(peer: PeerRecord) -> str:
+    """How many products and sigmoids are computed again, `6 matmul, 6 sigmoid`."""
+    if peer.recomputed_by_op is None:
+        return units.UNKNOWN
+    return ", ".join(f"{n} {op}" for op, n in peer.recomputed_by_op.items()) or "nothing"
+
+
+def peer_time_text(peer: PeerRecord, phase: str) -> str:
+    """A median with its interval, or `n/a`."""
+    known = None if peer.times is None else peer.times.get(phase)
+    return units.UNKNOWN if known is None else units.interval(known.median, known.low, known.high)
+
+
+def agreement_word(peer: PeerRecord) -> str:
+    """Whether loss and gradients are ckpt's within the tolerance."""
+    if peer.agreement is None:
+        return units.UNKNOWN
+    return "agrees" if peer.agreement.agrees else "differs"
+
+
+def peer_sentences(peer: PeerRecord) -> list[str]:
+    """What a peer's figures say beside those of the table."""
+    known, memory = peer.agreement, peer.memory
+    if peer.reason is not None or known is None or memory is None:
+        return [f"{units.UNKNOWN}: {peer.reason}"]
+    sentences = [
+        f"loss within {known.loss_relative:.2g} ({known.loss_ulp:.3g} ulp) of ckpt's, gradients "
+        f"within {known.gradient_relative:.2g} ({known.gradient_ulp:.3g} ulp): "
+        f"{agreement_word(peer)}, tolerance {known.tolerance:g}"
+    ]
+    if peer.own_ratio is not None:
+        word = peer.own_ratio.verdict
+        sentences.append(
+            f"takes {ratio_interval(peer.own_ratio)} the time of ckpt's {peer.strategy}: {word}"
+        )
+    if peer.compile_s is not None:
+        planned = units.size(memory.compiled_temp_bytes)
+        sentences.append(
+            f"compiled in {units.duration(peer.compile_s)}, in no time above; the compiler planned "
+            f"{planned} of temporaries for the whole program"
+        )
+    return sentences
+
+
+def peer_title(peer: PeerRecord) -> str:
+    """The peer, its library and its threads."""
+    threads = "" if peer.threads is None else f", {_count(peer.threads, 'thread')}"
+    return f"{peer.name} ({peer.library}{threads})"
 
 
 def _row(record: StrategyRecord, run: RunRecord) -> tuple[Cell, ...]:
@@ -98,9 +167,13 @@ def time_text(record: StrategyRecord, phase: str) -> str:
 
 def ratio_text(record: StrategyRecord) -> str:
     """The ratio of the total times with its interval, or range under six rounds; or `n/a`."""
-    if record.ratios is None:
+    return ratio_interval(None if record.ratios is None else record.ratios["total"])
+
+
+def ratio_interval(ratio: Ratio | None) -> str:
+    """A ratio with its interval, or range under six rounds; or `n/a`."""
+    if ratio is None:
         return units.UNKNOWN
-    ratio = record.ratios["total"]
     kind = "" if ratio.exact else ", range"
     return f"{units.ratio(ratio.median)} [{ratio.low:.3f} {ratio.high:.3f}{kind}]"
 
@@ -209,6 +282,8 @@ def command_line(record: RunRecord, reps: int | None = None) -> str | None:
     words = ["ckpt", "run"]
     for strategy in record.strategies:
         words += ["--strategy", strategy.strategy]
+    for engine in dict.fromkeys(peer.engine for peer in record.peers):
+        words += ["--engine", engine]
     words += ["--workload", workload]
     from_file = ":" in workload  # which says the rest, but for what the command was given
     for name, value in record.workload.items():

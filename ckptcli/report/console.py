@@ -15,9 +15,16 @@ from rich.table import Table
 from rich.text import Text
 
 from ckptcli import units
+from ckptcli.measure.peer_record import PeerRecord
 from ckptcli.measure.record import PHASES, AllocatorPeak, Memory, RunRecord, StrategyRecord
 from ckptcli.measure.statistics import Estimate
-from ckptcli.report.comparison import command_line, gradients_word
+from ckptcli.report.comparison import (
+    command_line,
+    gradients_word,
+    peer_recomputes,
+    peer_sentences,
+    peer_title,
+)
 from ckptcli.report.timeline_text import peak_bars, timeline_text
 
 SHOWN_REPS = 3
@@ -92,6 +99,7 @@ def render_run(record: RunRecord, screen: Screen, *, verbose: bool = False) -> s
         peak_bars(record, min(screen.width, PICTURE_WIDTH), screen.unicode),
         "",
         *_readings(record),
+        *_peer_readings(record),
     ]
     if verbose:
         parts += [_peak_table(strategy, screen) for strategy in record.strategies]
@@ -149,7 +157,31 @@ def _comparison(record: RunRecord, screen: Screen) -> Table:
             *(units.duration(strategy.median_s(phase)) for phase in phases),
             _ratio(strategy, record),
         )
+    for peer in record.peers:
+        table.add_row(*_peer_cells(peer, wide, narrow))
     return table
+
+
+def _peer_cells(peer: PeerRecord, wide: bool, narrow: bool) -> Iterator[str]:
+    memory = peer.memory
+    yield peer.name
+    count = f" ({memory.saved_tensors})" if wide and memory is not None else ""
+    yield units.size(None if memory is None else memory.saved_bytes) + count
+    yield units.size(None if memory is None else memory.peak_bytes)
+    if not narrow:
+        again = peer.recomputed_by_op
+        yield units.UNKNOWN if again is None else str(sum(again.values()))
+    yield from (units.duration(peer.median_s(phase)) for phase in (PHASES if wide else ("total",)))
+    ratio = peer.ratio
+    yield units.UNKNOWN if ratio is None else f"{units.ratio(ratio.median)} {ratio.verdict}"
+
+
+def _peer_readings(record: RunRecord) -> Iterator[str | Text]:
+    for peer in record.peers:
+        yield Text(peer_title(peer), style="bold")
+        if peer.recomputed_by_op is not None:
+            yield f"  recomputes {peer_recomputes(peer)}"
+        yield from (f"  {sentence}" for sentence in peer_sentences(peer))
 
 
 def _ratio(record: StrategyRecord, run: RunRecord) -> str:

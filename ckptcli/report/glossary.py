@@ -134,6 +134,17 @@ GLOSSARY = {
     "no effect": "Judgement: neither holds less nor peaks lower by more than 2 %; the reason says "
     "why.",
     "identical": "Of gradients: every bit of every gradient is the reference's; DIFFER otherwise.",
+    # In other libraries.
+    "engine": "A library that runs the silu network natively beside ckpt (`--engine`): `torch`, "
+    "`jax` compiled, `jax-eager`.",
+    "peer": "One strategy in another library, timed in the same rounds. Its row is n/a where the "
+    "library has no counterpart.",
+    "agrees": "Of a peer: loss and gradients are within 1e-5 of ckpt's in float32, 1e-12 in "
+    "float64, as a share of the largest element of each gradient; differs otherwise, and the run "
+    "exits with 5.",
+    "ulp": "The spacing of the dtype at a number, here at the largest element of a gradient.",
+    "compile": "Seconds of tracing and compiling, in no sample and no ratio; what the compiler "
+    "planned for temporaries is a figure of its own, and no peak.",
     # Data.
     "machine": "The processor, memory, Python, NumPy and BLAS that a run was made with. Times of "
     "different machines are not comparable.",
@@ -154,19 +165,24 @@ GLOSSARY = {
 """Term -> one or two sentences."""
 
 ALIASES = {
+    "agreement": "agrees",
     "after_backward_bytes": "in use after backward",
     "after_forward_bytes": "after forward",
     "allocator": "allocator's peak",
     "allocator_backward": "allocator's peak",
     "allocator_forward": "allocator's peak",
     "backward_s": "backward",
+    "compile_s": "compile",
+    "compiled_temp_bytes": "compile",
     "differ": "identical",
     "failures": "failure",
+    "differs": "agrees",
     "forward_flops": "operations",
     "forward_moved_bytes": "bytes moved",
     "forward_s": "forward",
     "grad_sha256": "identical",
     "grad_within_spread": "run-to-run spread",
+    "engines": "engine",
     "grad_sum_w0": "gradient of a parameter",
     "iqr": "middle half",
     "iqr / median": "middle half",
@@ -185,6 +201,7 @@ ALIASES = {
     "peak_bytes": "ledger peak",
     "peak_forward_bytes": "peak",
     "peak_live": "peak",
+    "peers": "peer",
     "processes": "process",
     "ratios": "ratio",
     "recomputed_by_op": "recomputed",

@@ -1,5 +1,6 @@
 """The samples as CSV, one row each, times in seconds.
 
+A peer's rows bear its name, `torch none`; a phase that is not timed apart is empty.
 `round` counts within a process, warm-up included, as the `rep` lines on the screen do. Dialect: RFC
 4180, but with line feeds alone.
 """
@@ -12,6 +13,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import ClassVar
 
+from ckptcli.measure.peer_record import PeerRecord
 from ckptcli.measure.record import RunRecord, StrategyRecord
 from ckptcli.report.formats.base import register
 
@@ -40,16 +42,18 @@ class CsvExporter:
         writer = csv.writer(stream, lineterminator="\n")
         writer.writerow(HEADER)
         for strategy in record.strategies:
-            writer.writerows(_rows(strategy))
+            writer.writerows(_rows(strategy.strategy, strategy))
+        for peer in record.peers:
+            writer.writerows(_rows(peer.name, peer))
         return stream.getvalue()
 
 
-def _rows(record: StrategyRecord) -> Iterator[tuple[object, ...]]:
+def _rows(name: str, record: StrategyRecord | PeerRecord) -> Iterator[tuple[object, ...]]:
     rounds: Counter[int] = Counter()
     for phase, samples in (("warmup", record.warmup), ("counted", record.samples)):
         for sample in samples:
             yield (
-                record.strategy,
+                name,
                 phase,
                 sample.process,
                 rounds[sample.process],

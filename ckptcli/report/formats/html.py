@@ -55,6 +55,12 @@ def _body(record: RunRecord) -> Iterator[Markup]:
         comparison_table(record),
         element("p", comparison.EXPLANATION, class_="quiet small"),
     )
+    if record.peers:
+        sentences = (
+            f"{comparison.peer_title(peer)}: {'; '.join(comparison.peer_sentences(peer))}"
+            for peer in record.peers
+        )
+        yield _section("In other libraries", bullets(sentences))
     if record.warnings:
         yield _section("Warnings", bullets(record.warnings))
     yield from _pictures(record)

@@ -43,6 +43,9 @@ def _lines(record: RunRecord) -> Iterator[str]:
     yield ""
     for strategy in record.strategies:
         yield f"- **{_plain(strategy.strategy)}**: {_plain(_sentence(strategy, record))}"
+    for peer in record.peers:
+        sentences = "; ".join(comparison.peer_sentences(peer))
+        yield f"- **{_plain(comparison.peer_title(peer))}**: {_plain(sentences)}"
     if record.warnings:
         yield ""
         yield from (f"- warning: {_plain(warning)}" for warning in record.warnings)

@@ -1,0 +1,62 @@
+"""`--engine`: the libraries that a command compares with, imported when they are named."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING, Any
+
+import click
+from click.shell_completion import CompletionItem
+
+if TYPE_CHECKING:
+    from ckptcli.peers.base import Engine
+
+OURS = "ckpt"
+
+
+def complete_engine(
+    ctx: click.Context, param: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    """Names from the registry."""
+    from ckptcli.peers.base import engines
+
+    summaries = {OURS: "ckpt's own", **{name: e.summary for name, e in engines().items()}}
+    return [
+        CompletionItem(name, help=summary)
+        for name, summary in summaries.items()
+        if name.startswith(incomplete)
+    ]
+
+
+def engine_option(function: Any) -> Any:
+    """`--engine`."""
+    return click.option(
+        "--engine",
+        "engine_names",
+        multiple=True,
+        metavar="ckpt|torch|jax|jax-eager",
+        shell_complete=complete_engine,
+        help="Run every strategy in this library too, repeatable; ckpt itself always runs.",
+    )(function)
+
+
+@contextmanager
+def opened_engines(
+    names: Sequence[str], threads: int | None
+) -> Iterator[tuple[list[Engine], list[str]]]:
+    """The engines, with this many threads inside, and warnings.
+
+    Raises:
+        UnknownNameError: no engine has one of the names.
+        MissingLibraryError: the library of one is not installed.
+    """
+    if set(names) <= {OURS}:
+        yield [], []
+        return
+    from ckptcli.peers.base import open_engines
+
+    engines = open_engines(names)
+    with ExitStack() as stack:
+        notes = [stack.enter_context(engine.with_threads(threads)) for engine in engines]
+        yield engines, list(dict.fromkeys(note for note in notes if note is not None))

@@ -1,0 +1,94 @@
+"""What was measured of a PyTorch module of the user's own, and what autograd holds for it.
+
+Schemas `ckpt.module/1` and `ckpt.saved-module/1`; units as in `ckpt.run/1`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from ckptcli.measure.machine import Machine
+from ckptcli.measure.peer_json import peer_object
+from ckptcli.measure.peer_record import PeerRecord
+
+MODULE_SCHEMA = "ckpt.module/1"
+SAVED_SCHEMA = "ckpt.saved-module/1"
+
+
+@dataclass(frozen=True, slots=True)
+class ModuleRecord:
+    """The module without and with checkpoints.
+
+    Attributes:
+        title: `FILE.py:MAKE`, the class and the number of its parameters.
+        parameters_bytes, input_bytes: in every peak, in no saved figure.
+        regions: the children that are checkpointed, by their path.
+        rows: `none`, which the others are compared with, and `remat`.
+    """
+
+    title: str
+    parameters_bytes: int
+    input_bytes: int
+    regions: Sequence[str]
+    machine: Machine
+    version: str
+    seed: int
+    threshold: float
+    stopped: str
+    partial: bool
+    warnings: Sequence[str]
+    rows: Sequence[PeerRecord]
+
+    @property
+    def rounds(self) -> int:
+        """How many rounds are complete and counted."""
+        return min((len(row.samples) for row in self.rows), default=0)
+
+
+@dataclass(frozen=True, slots=True)
+class ModuleSaved:
+    """One storage that autograd holds after forward.
+
+    Attributes:
+        module: path and class of the module during whose forward it was saved first.
+        ops: the steps of the backward pass that hold it, by the name of their `grad_fn`.
+        bytes: of the whole storage, once.
+    """
+
+    module: str
+    ops: Sequence[str]
+    shape: Sequence[int]
+    dtype: str
+    bytes: int
+
+
+def module_object(record: ModuleRecord) -> dict[str, Any]:
+    """The record as plain data; rows are as the entries of `peers` in `ckpt.run/1`."""
+    return {
+        "schema": MODULE_SCHEMA,
+        **{
+            name: getattr(record, name)
+            for name in ("version", "title", "parameters_bytes", "input_bytes", "seed")
+        },
+        "regions": list(record.regions),
+        "machine": asdict(record.machine),
+        "rounds": record.rounds,
+        "threshold": record.threshold,
+        "stopped": record.stopped,
+        "partial": record.partial,
+        "warnings": list(record.warnings),
+        "rows": [peer_object(row) for row in record.rows],
+    }
+
+
+def saved_object(title: str, saved: Sequence[ModuleSaved]) -> dict[str, Any]:
+    """The list as plain data."""
+    return {
+        "schema": SAVED_SCHEMA,
+        "module": title,
+        "saved_tensors": len(saved),
+        "saved_bytes": sum(storage.bytes for storage in saved),
+        "saved": [asdict(storage) for storage in saved],
+    }

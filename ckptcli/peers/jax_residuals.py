@@ -1,0 +1,77 @@
+"""What JAX holds for the backward pass and computes again in it, from the traced programs.
+
+The forward program returns the loss and the residuals: its outputs that are not its inputs are
+what is saved. The backward program is what the residuals are fed to: each product in it beyond the
+gradient's own is computed again. Both are counted in the traced program, before a compiler fuses or
+drops anything.
+
+Source: public functions alone, `jax.vjp`, `jax.make_jaxpr`, `jax.eval_shape`; that the function
+which `jax.vjp` returns is a pytree of its residuals is documented there.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+
+@dataclass(frozen=True, slots=True)
+class Residuals:
+    """Bytes and number of the residuals, and the backward program's primitives by name."""
+
+    saved_bytes: int
+    saved_tensors: int
+    backward_calls: Counter[str]
+
+
+def residuals(loss: Callable[[Any, Any], Any], weights: Sequence[Any], x: Any) -> Residuals:
+    """Trace `loss` and its gradient by the weights; nothing is computed."""
+    import jax
+
+    def forward(weights: Sequence[Any], x: Any) -> Any:
+        return jax.vjp(lambda inner: loss(inner, x), weights)
+
+    traced = jax.make_jaxpr(forward)(weights, x).jaxpr
+    value, pull_back = jax.eval_shape(forward, weights, x)
+    saved = _new_outputs(traced, besides=1)
+    leaves, tree = jax.tree_util.tree_flatten(pull_back)
+
+    def backward(leaves: Sequence[Any], cotangent: Any) -> Any:
+        return jax.tree_util.tree_unflatten(tree, leaves)(cotangent)
+
+    program = jax.make_jaxpr(backward)(leaves, value)
+    sizes = [int(np.prod(v.aval.shape)) * v.aval.dtype.itemsize for v in saved]
+    return Residuals(sum(sizes), len(sizes), Counter(_primitives(program.jaxpr)))
+
+
+def _new_outputs(program: Any, besides: int) -> list[Any]:
+    """The outputs after the first `besides`, each once; inputs and literals are none."""
+    outputs = program.outvars
+    known = {id(v) for v in (*program.invars, *program.constvars, *outputs[:besides])}
+    found = []
+    for variable in outputs[besides:]:
+        if id(variable) not in known and not hasattr(variable, "val"):
+            known.add(id(variable))
+            found.append(variable)
+    return found
+
+
+def _primitives(program: Any) -> Iterator[str]:
+    """The name of every equation's primitive, those of inner programs included."""
+    programs = [program]
+    while programs:
+        for equation in programs.pop().eqns:
+            yield equation.primitive.name
+            programs.extend(_inner(equation))
+
+
+def _inner(equation: Any) -> Iterator[Any]:
+    for parameter in equation.params.values():
+        for item in parameter if isinstance(parameter, tuple | list) else [parameter]:
+            program = getattr(item, "jaxpr", item)
+            if hasattr(program, "eqns"):
+                yield program

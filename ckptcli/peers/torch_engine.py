@@ -1,0 +1,167 @@
+"""PyTorch eager, on the CPU: `torch.utils.checkpoint` for each region, selective for products.
+
+Source: `torch.utils.checkpoint`, with `use_reentrant=False` as its documentation advises.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from ckptcli.checkpoint import policies
+from ckptcli.checkpoint.policies import Policy, SaveFromBothPolicies
+from ckptcli.checkpoint.strategies.base import LayerRegion
+from ckptcli.measure.peer_record import PeerMemory
+from ckptcli.peers.base import Arrays, Measured, NoPeer, Values, register
+
+if TYPE_CHECKING:
+    import torch
+
+_PRODUCTS = ("mm", "addmm")
+_DOTS = (*_PRODUCTS, "bmm", "baddbmm", "convolution")
+_SAVED: dict[Policy, tuple[str, ...]] = {
+    policies.nothing_saveable: (),
+    policies.dots_saveable: _DOTS,
+    policies.dots_with_no_batch_dims_saveable: _PRODUCTS,
+}
+
+
+@register
+class TorchEngine:
+    """PyTorch eager."""
+
+    name: ClassVar[str] = "torch"
+    summary: ClassVar[str] = "PyTorch eager, torch.utils.checkpoint"
+    library: ClassVar[str] = "torch"
+    extra: ClassVar[str] = "torch"
+
+    @property
+    def version(self) -> str:
+        import torch
+
+        return f"PyTorch {torch.__version__}"
+
+    @property
+    def threads(self) -> int | None:
+        import torch
+
+        return int(torch.get_num_threads())
+
+    @contextmanager
+    def with_threads(self, count: int | None) -> Iterator[str | None]:
+        import torch
+
+        before = torch.get_num_threads()
+        if count is not None:
+            torch.set_num_threads(count)
+        try:
+            yield None
+        finally:
+            if count is not None:
+                torch.set_num_threads(before)
+
+    def network(self, arrays: Arrays, regions: Sequence[LayerRegion]) -> TorchNetwork:
+        return TorchNetwork(arrays, regions)
+
+
+class TorchNetwork:
+    """The silu network of PyTorch tensors; they share memory with the arrays."""
+
+    splits = True
+
+    def __init__(self, arrays: Arrays, regions: Sequence[LayerRegion]) -> None:
+        import torch
+
+        self.weights = [torch.from_numpy(weight).requires_grad_() for weight in arrays.weights]
+        self.x = torch.from_numpy(arrays.x)
+        self._groups = []
+        first = 0
+        for region in regions:
+            weights = self.weights[first : first + region.size]
+            self._groups.append((weights, _caller(region.policy)))
+            first += region.size
+
+    def forward(self) -> torch.Tensor:
+        h = self.x
+        for weights, call in self._groups:
+            h = call(_layers, h, weights)
+        return h.sum()
+
+    def backward(self, state: torch.Tensor) -> tuple[torch.Tensor, Sequence[torch.Tensor]]:
+        import torch
+
+        return state, torch.autograd.grad(state, self.weights)
+
+    def check(self, result: Any) -> float | None:
+        return float(result[1][0].double().sum())
+
+    def values(self, result: Any) -> Values:
+        loss, gradients = result
+        return Values(float(loss.detach()), [gradient.numpy() for gradient in gradients])
+
+    def measure(self) -> Measured:
+        from ckptcli.peers.torch_ledger import ledger_pass
+
+        found = ledger_pass(self.forward, self.backward, [*self.weights, self.x])
+        own_products = 2 * len(self.weights) - 1  # the input needs no gradient
+        recomputed = {
+            "matmul": found.backward_calls["mm"] - own_products,
+            "sigmoid": found.backward_calls["sigmoid"],
+        }
+        memory = PeerMemory(found.saved_bytes, found.saved_tensors, found.peak_bytes, None)
+        return Measured(memory, {op: n for op, n in recomputed.items() if n}, None)
+
+
+def _layers(h: torch.Tensor, weights: Sequence[torch.Tensor]) -> torch.Tensor:
+    import torch
+
+    for weight in weights:
+        p = h @ weight
+        h = p * torch.sigmoid(p)
+    return h
+
+
+def _caller(policy: Policy | None) -> Callable[..., Any]:
+    """How a region calls its layers."""
+    from torch.utils.checkpoint import checkpoint, create_selective_checkpoint_contexts
+
+    if policy is None:
+        return lambda function, *arguments: function(*arguments)
+    wanted = _saved_ops(policy)
+    if wanted == ():
+        return partial(checkpoint, use_reentrant=False)
+    contexts = partial(create_selective_checkpoint_contexts, _decider(wanted))
+    return partial(checkpoint, use_reentrant=False, context_fn=contexts)
+
+
+def _decider(wanted: tuple[str, ...] | None) -> Callable[..., Any]:
+    from torch.utils.checkpoint import CheckpointPolicy
+
+    def decide(ctx: object, op: Any, *arguments: Any, **keywords: Any) -> CheckpointPolicy:
+        del ctx, arguments, keywords
+        name = op.overloadpacket.__name__
+        if wanted is None or name in wanted:
+            return CheckpointPolicy.MUST_SAVE
+        return CheckpointPolicy.PREFER_RECOMPUTE
+
+    return decide
+
+
+def _saved_ops(policy: Policy) -> tuple[str, ...] | None:
+    """The ops whose outputs the policy saves; None for all.
+
+    Raises:
+        NoPeer: a policy by names, or a function of the user's own.
+    """
+    if policy is policies.everything_saveable:
+        return None
+    if policy in _SAVED:
+        return _SAVED[policy]
+    if isinstance(policy, SaveFromBothPolicies):
+        first, second = _saved_ops(policy.first), _saved_ops(policy.second)
+        return None if first is None or second is None else (*first, *second)
+    if policies.names_in(policy):
+        raise NoPeer("PyTorch's selective checkpointing decides by op: it knows no names")
+    raise NoPeer("the policy is a function of ckpt's values, which PyTorch has not")

@@ -1,0 +1,71 @@
+"""docs/peers.md: its commands work, its module is one, its tables are what the program does."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from ckptcli.checkpoint.policies import parse_policy
+from ckptcli.cli.main import run_command
+from ckptcli.peers.base import engines
+
+pytestmark = pytest.mark.slow
+
+PAGE = (Path(__file__).parent.parent / "docs" / "peers.md").read_text(encoding="utf-8")
+COMMANDS = [
+    line.removeprefix("$ ckpt ")
+    for block in re.findall(r"```console\n(.*?)```", PAGE, flags=re.S)
+    for line in block.splitlines()
+]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_works(capsys: pytest.CaptureFixture[str], command: str) -> None:
+    assert run_command([*shlex.split(command), "-q"]) == 0
+    captured = capsys.readouterr()
+    assert captured.err == ""
+    assert captured.out
+
+
+def test_the_table_of_names_is_what_the_commands_print(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    rows = dict(re.findall(r"^\| ([psh]) \| (\d \| \d \| \d) \|$", PAGE, flags=re.M))
+    assert len(rows) == 3
+    for name, row in rows.items():
+        (command,) = [command for command in COMMANDS if f"names({name})" in command]
+        assert run_command([*shlex.split(command), "--json", "-q"]) == 0
+        peer = json.loads(capsys.readouterr().out)["peers"][-1]
+        again = peer["recomputed_by_op"]
+        figures = (peer["memory"]["saved_tensors"], again.get("matmul", 0), again.get("sigmoid", 0))
+        assert " | ".join(map(str, figures)) == row
+
+
+def test_the_page_has_every_engine() -> None:
+    assert set(re.findall(r"^\| `([a-z-]+)` \| [PtJ]", PAGE, flags=re.M)) >= set(engines())
+
+
+def test_the_policies_of_the_page_exist() -> None:
+    named = re.findall(r"^\| `policy=([a-z_]+)", PAGE, flags=re.M)
+    assert len(named) == 6
+    for name in named:
+        arguments = {"save_from_both_policies": "(dots_saveable,nothing_saveable)"}
+        default = "(p)" if "names" in name else ""
+        assert callable(parse_policy(name + arguments.get(name, default)))
+
+
+def test_the_module_of_the_page_is_one(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (program,) = re.findall(r"```python\n(.*?)```", PAGE, flags=re.S)
+    (tmp_path / "net.py").write_text(program)
+    commands = re.findall(r"^    ckpt (.*)$", PAGE, flags=re.M)
+    assert len(commands) == 2
+    for command in commands:
+        assert run_command([*command.split(), "-q"]) == 0
+        assert "net.py:make, Sequential with" in capsys.readouterr().out

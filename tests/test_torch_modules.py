@@ -1,0 +1,313 @@
+"""`--module FILE.py:MAKE`: a PyTorch module of the user's own, in the real commands."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ckptcli.cli.main import run_command
+
+pytestmark = pytest.mark.slow
+
+CKPT = [sys.executable, "-m", "ckptcli"]
+FILE = '''
+import torch
+from torch import nn
+
+
+def sequence():
+    return nn.Sequential(nn.Linear(8, 32), nn.Tanh(), nn.Linear(32, 4)), torch.rand(16, 8)
+
+
+def dropout():
+    torch.manual_seed(5)
+    return nn.Sequential(nn.Linear(8, 32), nn.Dropout(0.5), nn.Linear(32, 4)), torch.rand(16, 8)
+
+
+def normalized():
+    return nn.Sequential(nn.Linear(8, 32), nn.BatchNorm1d(32), nn.ReLU()), torch.rand(16, 8)
+
+
+def double():
+    network, x = sequence()
+    return network.double(), x.double()
+
+
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = nn.Linear(8, 8)
+
+    def forward(self, x, scale):
+        return scale * torch.relu(self.inner(x)) + x
+
+
+class Net(nn.Module):
+    """Blocks in a list, two inputs, outputs in a dict, a parameter without use."""
+
+    def __init__(self):
+        super().__init__()
+        self.blocks = nn.ModuleList(Block() for _ in range(3))
+        self.heads = nn.ModuleDict({"left": nn.Linear(8, 2), "right": nn.Linear(8, 3)})
+        self.unused = nn.Parameter(torch.ones(2))
+        self.example_input = (torch.rand(4, 8), 0.5)
+
+    def forward(self, x, scale):
+        for block in self.blocks:
+            x = block(x, scale)
+        return {"heads": [head(x) for head in self.heads.values()], "rows": torch.arange(4)}
+
+
+class Fails(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = nn.Linear(3, 3)
+        self.example_input = torch.rand(2, 3)
+
+    def forward(self, x):
+        return self.inner(x) @ torch.ones(4, 4)  # the line that fails
+
+
+class Moody(nn.Module):
+    """Computes something else when it is called again: what checkpoints cannot survive."""
+
+    calls = 0
+
+    def forward(self, x):
+        Moody.calls += 1
+        return torch.relu(x if Moody.calls % 2 else x[:1])
+
+
+def moody():
+    return nn.Sequential(nn.Linear(3, 3), Moody()), torch.rand(2, 3)
+
+
+def nothing():
+    return 3
+
+
+def without_input():
+    return nn.Linear(3, 3)
+
+
+def frozen():
+    return nn.Linear(3, 3).requires_grad_(False), torch.rand(2, 3)
+
+
+def childless():
+    return nn.Linear(3, 3), torch.rand(2, 3)
+
+
+class Apart(nn.Linear):
+    def forward(self, x):
+        return x.sum()
+
+
+def unconnected():
+    return nn.Sequential(Apart(3, 3)), torch.rand(2, 3)
+
+
+def raises():
+    raise KeyError("here")  # the line that raises
+'''
+
+
+def line_of(word: str) -> int:
+    """The number of the line in the file that says so."""
+    return FILE[: FILE.index(f"# the line that {word}")].count("\n") + 1
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> str:
+    path = tmp_path / "net.py"
+    path.write_text(FILE)
+    return str(path)
+
+
+def profiled(capsys: pytest.CaptureFixture[str], module: str, *arguments: str) -> dict[str, Any]:
+    command = ["run", "--engine", "torch", "--module", module, "--reps", "2", "--json"]
+    assert run_command([*command, *arguments]) == 0
+    found: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return found
+
+
+def listed(capsys: pytest.CaptureFixture[str], module: str) -> dict[str, Any]:
+    assert run_command(["saved", "--engine", "torch", "--module", module, "--json"]) == 0
+    found: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return found
+
+
+def test_a_sequence_is_profiled(capsys: pytest.CaptureFixture[str], file: str) -> None:
+    """Linear holds its input, tanh its output: two storages, one of them also the next input."""
+    data = profiled(capsys, f"{file}:sequence")
+    none, remat = data["rows"]
+    assert (data["schema"], data["rounds"]) == ("ckpt.module/1", 2)
+    assert data["regions"] == ["0", "1", "2"]
+    assert data["parameters_bytes"] == 4 * (8 * 32 + 32 + 32 * 4 + 4)
+    assert data["input_bytes"] == 4 * 16 * 8
+    assert none["memory"]["saved_bytes"] == 4 * 16 * 32
+    assert remat["memory"]["saved_bytes"] == 2 * 4 * 16 * 32  # the inputs of two children
+    assert [len(row["total_s"]["samples"]) for row in data["rows"]] == [2, 2]
+    assert remat["agreement"]["agrees"]
+
+
+@pytest.mark.parametrize("name", ["dropout", "normalized", "Net", "double"])
+def test_gradients_are_those_without_checkpoints(
+    capsys: pytest.CaptureFixture[str], file: str, name: str
+) -> None:
+    """Dropout: the recomputation draws the same mask."""
+    _, remat = profiled(capsys, f"{file}:{name}", "-q")["rows"]
+    known = remat["agreement"]
+    assert (known["loss_ulp"], known["gradient_ulp"]) == (0.0, 0.0)
+    assert known["tolerance"] == (1e-12 if name == "double" else 1e-5)
+
+
+def test_a_dropout_that_draws_again_is_caught(
+    capsys: pytest.CaptureFixture[str], file: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from functools import partial
+
+    import ckptcli.peers.torch_module as torch_module
+
+    careless = partial(torch_module.checkpoint, preserve_rng_state=False)
+    monkeypatch.setattr(torch_module, "checkpoint", careless)
+    command = ["run", "--engine", "torch", "--module", f"{file}:dropout", "--reps", "1", "--json"]
+    assert run_command(command) == 5
+    _, remat = json.loads(capsys.readouterr().out)["rows"]
+    assert (remat["agreement"]["loss_ulp"], remat["agreement"]["agrees"]) == (0.0, False)
+
+
+def test_state_that_moves_twice_is_named(capsys: pytest.CaptureFixture[str], file: str) -> None:
+    data = profiled(capsys, f"{file}:normalized")
+    named = {text.split("`")[1] for text in data["warnings"] if text.startswith("remat: buffer")}
+    assert named == {"1.running_mean", "1.running_var", "1.num_batches_tracked"}
+
+
+def test_lists_and_dicts_are_taken_apart(capsys: pytest.CaptureFixture[str], file: str) -> None:
+    data = profiled(capsys, f"{file}:Net")
+    assert data["regions"] == [*(f"blocks.{i}" for i in range(3)), "heads.left", "heads.right"]
+    assert data["title"].endswith(f"net.py:Net, Net with {3 * 72 + 18 + 27 + 2} parameters")
+
+
+def test_what_is_held_is_listed(capsys: pytest.CaptureFixture[str], file: str) -> None:
+    data = listed(capsys, f"{file}:sequence")
+    assert (data["schema"], data["saved_tensors"]) == ("ckpt.saved-module/1", 1)
+    (saved,) = data["saved"]
+    assert saved["module"] == "1 Tanh"
+    assert sorted(saved["ops"]) == ["AddmmBackward0", "TanhBackward0"]
+    assert (saved["shape"], saved["dtype"], saved["bytes"]) == ([16, 32], "float32", 4 * 16 * 32)
+
+
+@pytest.mark.parametrize("name", ["sequence", "dropout", "normalized", "Net", "double"])
+def test_the_list_sums_to_what_the_profile_says(
+    capsys: pytest.CaptureFixture[str], file: str, name: str
+) -> None:
+    """Hooks of autograd on one side, an account of live storages on the other."""
+    memory = profiled(capsys, f"{file}:{name}", "-q")["rows"][0]["memory"]
+    data = listed(capsys, f"{file}:{name}")
+    assert (data["saved_tensors"], data["saved_bytes"]) == (
+        memory["saved_tensors"],
+        memory["saved_bytes"],
+    )
+    assert all(saved["ops"] for saved in data["saved"])
+
+
+@pytest.mark.parametrize(
+    ("name", "code", "words"),
+    [
+        ("raises", 1, f"net.py:{line_of('raises')}: KeyError: 'here'"),
+        ("Fails", 1, f"net.py:{line_of('fails')}: RuntimeError: mat1 and mat2 shapes"),
+        ("nothing", 2, "gives an object of type int, not a module"),
+        ("without_input", 2, "gives a module without an input"),
+        ("frozen", 2, "has no parameter that requires a gradient"),
+        ("unconnected", 2, "depends on a parameter"),
+        ("childless", 2, "has no children to checkpoint"),
+        ("sequenc", 2, "did you mean `sequence`?"),
+    ],
+)
+def test_a_module_that_cannot_be_profiled(
+    capsys: pytest.CaptureFixture[str], file: str, name: str, code: int, words: str
+) -> None:
+    for command in ("run",) if name == "childless" else ("run", "saved"):
+        assert run_command([command, "--engine", "torch", "--module", f"{file}:{name}"]) == code
+        captured = capsys.readouterr()
+        assert captured.out == ""
+        assert words in captured.err
+
+
+def test_an_error_in_the_module_shows_no_traceback(file: str) -> None:
+    done = subprocess.run(
+        [*CKPT, "run", "--engine", "torch", "--module", f"{file}:Fails"],
+        capture_output=True,
+        text=True,
+    )
+    assert (done.returncode, done.stdout) == (1, "")
+    assert f"net.py:{line_of('fails')}: RuntimeError" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_child_that_computes_something_else_again(
+    capsys: pytest.CaptureFixture[str], file: str
+) -> None:
+    command = ["run", "--engine", "torch", "--module", f"{file}:moody", "--reps", "1"]
+    assert run_command(command) == 1
+    assert "CheckpointError: " in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["run", "--module", "{file}:sequence"], "needs --engine torch alone"),
+        (["run", "--module", "{file}:sequence", "--engine", "jax"], "needs --engine torch alone"),
+        (["saved", "--engine", "torch"], "--engine torch needs --module here"),
+        (["run", "--engine", "torch", "--module", "net"], "is not FILE.py:MAKE"),
+        (["run", "--engine", "torch", "--module", "nowhere.py:make"], "cannot be loaded"),
+        (
+            ["run", "--engine", "torch", "--module", "{file}:sequence", "--export", "x.md"],
+            "--export does not take a module",
+        ),
+        (
+            ["run", "--engine", "torch", "--module", "{file}:sequence", "--fail-on", "time > 1"],
+            "--fail-on does not take a module",
+        ),
+    ],
+)
+def test_a_wrong_command_line(
+    capsys: pytest.CaptureFixture[str], file: str, arguments: list[str], words: str
+) -> None:
+    assert run_command([argument.format(file=file) for argument in arguments]) == 2
+    assert words in capsys.readouterr().err
+
+
+def test_options_without_effect_are_named(capsys: pytest.CaptureFixture[str], file: str) -> None:
+    arguments = ["run", "--engine", "torch", "--module", f"{file}:sequence", "--reps", "1"]
+    assert run_command([*arguments, "--n", "4", "-s", "remat"]) == 0
+    error = capsys.readouterr().err
+    assert "warning: --n has no effect on a module" in error
+    assert "warning: --strategy has no effect on a module" in error
+
+
+def test_the_screens(file: str) -> None:
+    env = {**os.environ, "PYTHONIOENCODING": "utf-8"}
+    shown = {
+        command: subprocess.run(
+            [*CKPT, command, "--engine", "torch", "--module", f"{file}:dropout", "-q", *more],
+            capture_output=True,
+            encoding="utf-8",
+            env=env,
+        )
+        for command, more in {"run": ["--reps", "6"], "saved": []}.items()
+    }
+    assert [done.returncode for done in shown.values()] == [0, 0]
+    run, saved = (done.stdout for done in shown.values())
+    assert "\n remat " in run
+    assert "loss and gradients are those of none, bit for bit" in run
+    assert "a checkpoint around each of 3: 0, 1, 2" in run
+    assert "1 Dropout" in saved
+    assert "2 tensors" in saved
