@@ -121,6 +121,20 @@ class Node:
         return Requirement.GRAD if self.op is None else Requirement.GRAD_IN_BACKWARD
 
 
+def value_of(node: Node) -> Node:
+    """The node as its own step saves it: the same value, without what the step saved.
+
+    A node that listed itself would be a cycle, and would keep a dropped graph alive.
+    """
+    value = Node()
+    for name in Node.__slots__:
+        if hasattr(node, name):
+            setattr(value, name, getattr(node, name))
+    value.saved = value.backup = ()
+    value.saved_values = value.backup_values = ()
+    return value
+
+
 class _Consumed:
     """The op of a node whose step a backward pass has run."""
 

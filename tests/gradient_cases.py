@@ -44,6 +44,9 @@ CASES: dict[str, list[Case]] = {
     "sigmoid": alone(lambda x: x.sigmoid()),
     "gelu": alone(lambda x: x.gelu()),
     "silu": alone(silu),
+    "svd": [
+        Case(lambda x, c=columns: x.svd(c), ((n, n),)) for n, columns in ((3, 3), (5, 2), (1, 1))
+    ],
     "matmul": [
         Case(lambda a, b: a @ b, shapes)
         for shapes in (

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ckptcli import Tensor
-from ckptcli.autodiff.apply import unary
+from ckptcli.autodiff.apply import unary, with_own_output
 from ckptcli.autodiff.op import Op
 from ckptcli.autodiff.regions import checkpoint
 from ckptcli.events import Event, Recomputed
@@ -34,14 +34,9 @@ def _own_gradient(xp: Any, grad: Any, y: Any) -> Any:
 def own_output(x: Tensor) -> Tensor:
     """tanh with a backward step that reads the op's own output, as JAX's and PyTorch's do.
 
-    No op of the engine does: Burn's keep operands. The node asks for itself here, so that the
-    engine sees what such an op would ask of it: its own value, once, by its own step.
+    Burn's ops keep operands; of the engine's, `svd` alone is like this one.
     """
-    output = unary(_OWN, x)
-    node = output.node
-    node.saved = (node,)
-    node.saved_values = (None if node.recompute else output.value,)
-    return output
+    return with_own_output(unary(_OWN, x))
 
 
 def sin(x: Tensor) -> Tensor:

@@ -46,6 +46,7 @@ TABLE: dict[str, dict[tuple[str, ...], str]] = {
         ("log_probs",): "ctc_loss",
         ("x",): "avg_pool1d avg_pool2d adaptive_avg_pool1d adaptive_avg_pool2d "
         "adaptive_avg_pool3d interpolate max_pool1d max_pool2d",
+        ("its output",): "svd",
     },
     "ambiguous": {(): "cat"},
 }

@@ -19,7 +19,7 @@ from ckptcli.autodiff.device import Device, common_device
 from ckptcli.autodiff.op import BOTH, Op, Positions
 from ckptcli.autodiff.tensor import Tensor, created, wrap
 from ckptcli.errors import DtypeError, EngineError, OperandError, ShapeError
-from ckptcli.graph import Node
+from ckptcli.graph import Node, value_of
 
 
 def unary(op: Op, x: Tensor, params: Any = None) -> Tensor:
@@ -179,6 +179,18 @@ def many(op: Op, operands: Sequence[Tensor], params: Any = None) -> Tensor:
     output = wrap(value, node, device)
     if device.sink is not None:
         device.sink.emit(created(output, nodes, values))
+    return output
+
+
+def with_own_output(output: Tensor) -> Tensor:
+    """`output`, just made by an op without `keeps`: its backward step retrieves its own value.
+
+    Call it after the value got its names, which decide whether it is held.
+    """
+    node = output.node
+    if node.tracked:
+        node.saved = (value_of(node),)
+        node.saved_values = (None if node.recompute else output.value,)
     return output
 
 

@@ -9,6 +9,9 @@ from dataclasses import dataclass
 from ckptcli.autodiff.op import KEEPS_NOTHING, Op
 from ckptcli.autodiff.ops import DECLARATIONS, OPERATIONS, leaves
 
+OWN_OUTPUT = "its output"
+"""What an op needs that reads its own output."""
+
 
 @dataclass(frozen=True, slots=True)
 class OpDescription:
@@ -75,6 +78,8 @@ def _with_default(parameter: inspect.Parameter) -> str:
 
 def _needs(op: Op, operands: Sequence[str]) -> tuple[str, ...]:
     """Each operand that is checkpointed, and which one has to be tracked for it."""
+    if op.reads_output:
+        return (OWN_OUTPUT,)
     if op.keeps is KEEPS_NOTHING:
         return ()
     masks = range(1, len(op.keeps))

@@ -96,6 +96,8 @@ class Op:
         is_view: whether the forward moves no bytes.
         step_when_untracked: whether an untracked output counts as an op output for `backward()`.
         evaluates_again: whether `backward` evaluates the op's own function, from its input.
+        reads_output: whether `backward` retrieves the op's own output, before what `keeps` names;
+            the op's function says so of each tensor, by `with_own_output`.
         note: what is kept outside the checkpointer, in words; "" for nothing but shapes and
             scalars.
     """
@@ -113,6 +115,7 @@ class Op:
     is_view: bool = False
     step_when_untracked: bool = True
     evaluates_again: bool = False
+    reads_output: bool = False
     note: str = ""
     all_tracked: int = field(init=False)
     memory_bound: bool = field(init=False)

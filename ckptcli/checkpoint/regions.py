@@ -78,6 +78,9 @@ class Region:
             return
         if node.region.owner_after(node, ValueInfo.of(node, name)) is None:
             node.recompute = False
+            for own in node.saved:
+                if own.id == node.id:  # the value as the node's own step saves it
+                    own.recompute = False
             self.root.held[node.id] = value
 
     def closed(self) -> RegionClosed:
