@@ -161,7 +161,10 @@ def test_an_endless_loss_can_be_interrupted(tmp_path: Path, command: str) -> Non
     assert process.stderr.readline() == "begun\n"
     time.sleep(0.1)
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=60)
+    try:
+        out, err = process.communicate(timeout=60)
+    finally:
+        process.kill()
     assert (process.returncode, out) == (130, "")
     assert "Traceback" not in err
 
