@@ -303,6 +303,14 @@ def test_a_second_checkpoint_takes_the_data_that_is_there(merge: str, entries: i
     assert number(grad(y, x)) == 4.0
 
 
+def test_float32_stays_float32() -> None:
+    tracer = Tracer()
+    x = tracer.tensor(POINT, "float32")
+    y = checkpointed((x.svd()[1] * 0.5 + 1.0) / 3.0)
+    gradient = grad((1.0 / y).sum(), x)
+    assert (y.data.dtype, gradient.dtype, gradient.evaluate().dtype) == ("float32",) * 3
+
+
 def test_data_is_copied_in() -> None:
     data = np.array([1.0, 2.0])
     x = Tracer().tensor(data)
@@ -341,6 +349,9 @@ def test_a_tensor_says_what_it_is() -> None:
     x = tracer.input((2, 3))
     assert repr(x) == "traced.Tensor(User { id: 0 }, shape=[2, 3], dtype=float64)"
     assert repr(x.exp()) == "traced.Tensor(exp, shape=[2, 3], dtype=float64)"
+    y = checkpointed(tracer.tensor([1.0]) * 2.0)
+    assert repr(y) == "traced.Tensor(User { id: 2 }, shape=[1], dtype=float64)"
+    assert repr(tracer.tensor([1.0])) == "traced.Tensor(User { id: 3 }, shape=[1], dtype=float64)"
 
 
 UNARY: dict[str, Callable[[Tensor], Any]] = {

@@ -48,6 +48,18 @@ def test_entries_after_each_turn(
         assert (y + 1.0).exp().checkpoints() == y.checkpoints()
 
 
+@pytest.mark.parametrize("merge", ["shared", "copy"])
+def test_two_checkpoints_of_one_graph_are_two_entries(merge: str) -> None:
+    x = Tracer(merge=merge).tensor([2.0])
+    y = x * x
+    one, other = y.clone(), y.clone()
+    one.checkpoint()
+    other.checkpoint()
+    assert one.node is not other.node
+    assert (one * other).checkpoints() == Count(2, 1)
+    assert grad(one * other, x).evaluate().tolist() == [4 * 2.0**3]
+
+
 def test_lists_with_a_common_tail_are_copied_with_it() -> None:
     """tenferro looks for no common tail either: 1 and 2 entries make 3 of 2 graphs."""
     x = Tracer(merge="copy").tensor([1.0])

@@ -104,19 +104,19 @@ def _row(program: ChainProgram, number: int, build_s: float, clock: Clock) -> Ro
     count = program.state.checkpoints()
     output = program.output()
     start_s = clock()
-    gradient: Tensor | None = grad(output, program.leaf)
+    gradient = grad(output, program.leaf)
     grad_s = clock() - start_s
-    left = gradient.checkpoints().entries if gradient is not None else None
+    on_gradient = gradient.checkpoints().entries
     on_output = {} if output is program.state else _entries_on(output)
     start_s = clock()
-    gradient = None
+    del gradient
     release_s = clock() - start_s
     return {
         "round": number,
         "entries": count.entries,
         "graphs": count.graphs,
         **on_output,
-        "entries_on_gradient": left,
+        "entries_on_gradient": on_gradient,
         "build_s": build_s,
         "grad_s": grad_s,
         "release_s": release_s,
