@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from ckptcli.backends import open_backend
 from ckptcli.cli.main import run_command
 from ckptcli.measure.experiment_record import ExperimentRecord, experiment_json
 from ckptcli.measure.machine import read_machine
@@ -21,6 +22,7 @@ from ckptcli.report.console import Screen
 from ckptcli.report.experiment_console import render_experiment
 from ckptcli.traced import history
 from ckptcli.workloads.chain import ChainExperiment, is_measured
+from tests.backend_kit import NEEDS_TORCH
 
 CHAIN = ["run", "--workload", "chain"]
 
@@ -82,6 +84,15 @@ def test_the_trg_with_and_without_checkpoints(capsys: pytest.CaptureFixture[str]
     assert gradients.pop() == pytest.approx(0.844054073623856, abs=1e-12)
 
 
+@NEEDS_TORCH
+def test_another_backend(capsys: pytest.CaptureFixture[str]) -> None:
+    data = found(capsys, "--op", "trg", "--rounds", "3", "--backend", "torch")
+    assert data["device"].startswith("Torch")
+    assert data["facts"]["gradient"] == pytest.approx(1.023802944795144, abs=1e-12)
+    assert data["facts"]["same_bits"] is True
+    assert data["facts"]["segments_replay"]["kept_bytes"] == 8 + 128 + 128 + 2048
+
+
 def test_the_left_rule_loses_a_gradient(capsys: pytest.CaptureFixture[str]) -> None:
     assert found(capsys)["facts"]["gradient_by_the_right_operand"] == 24.0
     lost = found(capsys, "--merge", "left")
@@ -120,6 +131,7 @@ def test_times_come_from_the_clock_and_rounds_are_averaged() -> None:
     told: list[int] = []
     record, failure = carried_out(
         ChainExperiment("mul", 2000, "shared"),
+        open_backend(),
         lambda done, most: told.append(done),
         lambda: float(next(seconds)),
     )
@@ -133,7 +145,7 @@ def test_a_stop_keeps_the_complete_rounds() -> None:
     def stop(done: int, most: int) -> None:
         raise KeyboardInterrupt("terminated")
 
-    record, failure = carried_out(ChainExperiment("mul", 5000, "shared"), stop)
+    record, failure = carried_out(ChainExperiment("mul", 5000, "shared"), open_backend(), stop)
     assert failure is None
     assert record.stopped == "terminated"
     assert [row["round"] for row in record.rounds] == [*range(1, 33), 100]

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ckptcli.backends import open_backend
 from ckptcli.backends.numpy_backend import NumpyBackend
 from ckptcli.errors import (
     BindingError,
@@ -26,6 +27,7 @@ from ckptcli.errors import (
 from ckptcli.traced import Tensor, Tracer, grad, vjp
 from ckptcli.traced.ops import DECLARATIONS
 from ckptcli.traced.program import Compiler
+from tests.backend_kit import NEEDS_TORCH
 from tests.strict_backend import StrictBackend
 
 STEP = 1e-5
@@ -421,13 +423,16 @@ def test_gradients_and_second_gradients_agree_with_differences(name: str) -> Non
 
 
 @pytest.mark.parametrize("name", UNARY)
-def test_nothing_only_numpy_has_is_used(name: str) -> None:
+@pytest.mark.parametrize(
+    "backend", [StrictBackend, pytest.param(lambda: open_backend("torch"), marks=NEEDS_TORCH)]
+)
+def test_nothing_only_numpy_has_is_used(name: str, backend: Callable[[], Any]) -> None:
     def gradient(tracer: Tracer) -> Any:
         x = tracer.tensor(POINT)
         return grad(checkpointed(UNARY[name](x)).sum(), x).evaluate()
 
     np.testing.assert_allclose(
-        gradient(Tracer(StrictBackend())), gradient(Tracer()), rtol=1e-12, atol=1e-13
+        gradient(Tracer(backend())), gradient(Tracer()), rtol=1e-12, atol=1e-13
     )
 
 

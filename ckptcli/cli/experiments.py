@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
+from ckptcli.cli.devices import open_device
 from ckptcli.cli.options import has_no_effect
 from ckptcli.cli.stops import Stops
 from ckptcli.cli.streams import Progress, has_glyphs, screen_width, use_color, warn
@@ -20,7 +21,10 @@ if TYPE_CHECKING:
 
 WRONG = 5
 
-USED = {"workload_text", "config_path", "as_json", "color", "width", "timeout_s", "force", "quiet"}
+USED = {
+    *("workload_text", "config_path", "backend_name", "device_name", "threads"),
+    *("as_json", "color", "width", "timeout_s", "force", "quiet"),
+}
 """The options of `ckpt run` that an experiment looks at, beside its own."""
 
 REFUSED = ("export_paths", "format_name", "conditions", "strict")
@@ -46,6 +50,7 @@ def run_experiment(ctx: click.Context, experiment: Experiment, stops: Stops) -> 
 
     params = ctx.params
     notes = _checked_options(ctx)
+    backend = open_device(params)
     if not params["force"]:
         check_experiment_fits(experiment)
     progress = Progress(params["quiet"])
@@ -55,7 +60,7 @@ def run_experiment(ctx: click.Context, experiment: Experiment, stops: Stops) -> 
         progress.tell("rounds", done, most)
 
     try:
-        record, failure = carried_out(experiment, tell)
+        record, failure = carried_out(experiment, backend, tell)
     finally:
         progress.end()
     _print(params, record)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-
+from ckptcli.backends.base import Backend
 from ckptcli.errors import CkptError, OutOfMemoryError
 from ckptcli.measure.experiment_record import ExperimentRecord
 from ckptcli.measure.machine import available_bytes, read_machine
@@ -28,9 +27,11 @@ def check_experiment_fits(experiment: Experiment) -> None:
 
 
 def carried_out(
-    experiment: Experiment, tell: Tell, clock: Clock = time.perf_counter
+    experiment: Experiment, backend: Backend, tell: Tell, clock: Clock | None = None
 ) -> tuple[ExperimentRecord, CkptError | None]:
     """The record, and the error that ended it early, if one did after the first round.
+
+    The clock is the backend's if none is given.
 
     Raises:
         CkptError: it failed before a round was complete.
@@ -40,7 +41,7 @@ def carried_out(
     stopped, failure = None, None
     try:
         with collector_off():
-            experiment.measure(findings, clock, tell)
+            experiment.measure(findings, backend, clock or backend.clock(), tell)
     except KeyboardInterrupt as stop:
         if not findings.rounds:
             raise
@@ -52,7 +53,7 @@ def carried_out(
     record = ExperimentRecord(
         workload=experiment.settings,
         title=experiment.title,
-        device=experiment.device,
+        device=backend.label,
         machine=read_machine(),
         version=VERSION,
         selection=experiment.selection,

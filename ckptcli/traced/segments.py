@@ -136,8 +136,8 @@ class Loop:
         storages: dict[int, int] = {}
         for value in swept.kept:
             for array in value if isinstance(value, tuple) else (value,):
-                owner = namespace.storage_of(array)
-                storages[namespace.storage_id(array)] = namespace.nbytes(owner)
+                _, _, storage_bytes = namespace.storage_layout(array)
+                storages[namespace.storage_id(array)] = storage_bytes
         return sum(storages.values())
 
     def _number(self, array: Any) -> float:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ckptcli import units
+from ckptcli.backends.base import Backend
 from ckptcli.errors import InactiveOutputError, UsageError
 from ckptcli.traced import Tensor, Tracer, grad, vjp
 from ckptcli.workloads.chain_programs import PROGRAMS, ChainProgram
@@ -53,10 +54,6 @@ class ChainExperiment:
         return {"name": "chain", "op": self.op, "rounds": self.rounds, "merge": self.merge}
 
     @property
-    def device(self) -> str:
-        return Tracer().backend.label
-
-    @property
     def selection(self) -> str:
         return (
             f"measured: rounds 1 to {MEASURED_TO}, powers of ten and the last; "
@@ -71,10 +68,10 @@ class ChainExperiment:
     def needed_bytes(self) -> int:
         return self.rounds * BYTES_OF_A_ROUND
 
-    def measure(self, findings: Findings, clock: Clock, tell: Tell) -> None:
+    def measure(self, findings: Findings, backend: Backend, clock: Clock, tell: Tell) -> None:
         """Rows for the selected rounds, then what the last state shows."""
-        tracer = Tracer(merge=self.merge)
-        findings.facts.append(_both_sides(self.merge))
+        tracer = Tracer(backend, self.merge)
+        findings.facts.append(_both_sides(Tracer(backend, self.merge)))
         program = PROGRAMS[self.op](tracer, True)
         tenth = max(1, self.rounds // 10)
         marks_s = {0: 0.0}
@@ -151,9 +148,8 @@ def _released(program: ChainProgram, clock: Clock) -> Fact:
     )
 
 
-def _both_sides(merge: str) -> Fact:
+def _both_sides(tracer: Tracer) -> Fact:
     """The gradient of x^2 * y^2 by y, with a checkpoint on either square: 24 at 2 and 3."""
-    tracer = Tracer(merge=merge)
     x, y = tracer.tensor([2.0]), tracer.tensor([3.0])
     squares = [x * x, y * y]
     for square in squares:

@@ -8,6 +8,7 @@ from statistics import median
 from typing import Any, Protocol
 
 from ckptcli import units
+from ckptcli.backends.base import Backend
 from ckptcli.traced import Tensor, Tracer, grad
 from ckptcli.traced.segments import Loop, Swept
 from ckptcli.workloads.experiment import Clock, Fact
@@ -124,10 +125,13 @@ class Trg:
 
     def facts(self, wrong: list[str], clock: Clock) -> list[Fact]:
         steps = self.loop.steps
-        plain = Trg(Tracer(), False)
+        plain = Trg(Tracer(self.tracer.backend), False)
         for _ in range(steps):
             plain.advance()
-        return [*_compared(self, plain, wrong, clock), *_segments(steps, clock)]
+        return [
+            *_compared(self, plain, wrong, clock),
+            *_segments(self.tracer.backend, steps, clock),
+        ]
 
     def release(self) -> None:
         self.loop = Renormalisation(self.leaf)
@@ -169,10 +173,10 @@ def _compared(program: Trg, plain: Trg, wrong: list[str], clock: Clock) -> list[
     ]
 
 
-def _segments(steps: int, clock: Clock) -> list[Fact]:
+def _segments(backend: Backend, steps: int, clock: Clock) -> list[Fact]:
     """The steps prepared once: replaying each forward against keeping residuals."""
-    tracer = Tracer()
-    beta = tracer.backend.asarray([BETA], "float64", copy=True)
+    tracer = Tracer(backend)
+    beta = backend.asarray([BETA], "float64", copy=True)
     loops = {
         name: segments(tracer, ranks(steps, CHI), keep_residuals=name == "residuals")
         for name in ("replay", "residuals")

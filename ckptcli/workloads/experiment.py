@@ -10,6 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from ckptcli.backends.base import Backend
+
 Clock = Callable[[], float]
 """Seconds."""
 
@@ -56,10 +58,6 @@ class Experiment(Protocol):
         """What makes it reproducible: its `name`, and its options by their names."""
 
     @property
-    def device(self) -> str:
-        """The device's label, `Numpy(Cpu)`."""
-
-    @property
     def selection(self) -> str:
         """Which rounds are measured, and what of them, in words."""
 
@@ -70,8 +68,8 @@ class Experiment(Protocol):
     def needed_bytes(self) -> int:
         """A lower bound of the memory that it needs."""
 
-    def measure(self, findings: Findings, clock: Clock, tell: Tell) -> None:
-        """Carry it out.
+    def measure(self, findings: Findings, backend: Backend, clock: Clock, tell: Tell) -> None:
+        """Carry it out on `backend`.
 
         Raises:
             CkptError: it cannot go on; `findings` have what is complete.
