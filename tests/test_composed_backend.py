@@ -1,14 +1,13 @@
 """What the cupy backend is made of, run on NumPy: the rebound namespace and composed functions.
 
-CuPy itself needs a GPU. A stand-in has NumPy's functions under CuPy's restrictions, so that what is
-not composed and CuPy lacks fails here.
+What is not composed and CuPy lacks fails here, on a stand-in with CuPy's restrictions.
 """
 
 from __future__ import annotations
 
 import json
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 import pytest
@@ -22,6 +21,7 @@ from ckptcli.backends.pool_peaks import PoolPeaks
 from ckptcli.backends.rebound import rebound
 from ckptcli.workloads.graph_parse import read_graph_file
 from tests.backend_kit import numpy_outcome, op_outcome, pass_outcome
+from tests.cupy_stand_in import Library
 from tests.gradient_cases import CASES
 from tests.helpers import DATA, STRATEGIES, log_lines, same_bits
 
@@ -30,37 +30,14 @@ RECORDED = [json.loads(line) for line in CONFORMANCE.read_text().splitlines()]
 PROGRAMS = read_graph_file(str(CONFORMANCE))
 
 
-class Ufunc:
-    """A ufunc as CuPy has it: `reduce` and `accumulate` for sums and products alone, no `at`."""
-
-    def __init__(self, ufunc: np.ufunc) -> None:
-        self._ufunc = ufunc
-        if ufunc in (np.add, np.multiply):
-            self.reduce = ufunc.reduce
-            self.accumulate = ufunc.accumulate
-
-    def __call__(self, *operands: Any, out: Any = None) -> Any:
-        return self._ufunc(*operands, out=out) if out is not None else self._ufunc(*operands)
-
-
-class StandIn:
-    """NumPy without what CuPy lacks."""
-
-    def __getattr__(self, name: str) -> Any:
-        if name in ("errstate", "put_along_axis", "lexsort"):
-            raise AttributeError(f"CuPy has no {name}")
-        value = getattr(np, name)
-        return Ufunc(value) if isinstance(value, np.ufunc) else value
-
-
 def stand_in_device() -> Device:
-    library = StandIn()
+    library = Library()
     names = {**rebound(library), **composed(library, numpy_namespace.erf)}
     return Device(NumpyBackend(cast(Namespace, SimpleNamespace(**names))))
 
 
 def test_the_functions_are_numpys_but_none_of_its_own_is_called_directly() -> None:
-    names = rebound(StandIn())
+    names = rebound(Library())
     assert names["add"] is not np.add
     assert names["sum_dim"] is not numpy_namespace.sum_dim
     assert names["sum_dim"].__code__ is numpy_namespace.sum_dim.__code__

@@ -20,6 +20,7 @@ from ckptcli.backends.numpy_backend import NumpyBackend
 from ckptcli.backends.registry import ArrayLibrary, DeviceFacts
 from ckptcli.checkpoint.strategies.registry import parse_strategy
 from ckptcli.errors import UnknownNameError, UsageError
+from ckptcli.measure.machine import memory_bytes
 from ckptcli.measure.record_json import read_record, record_json
 from ckptcli.measure.rounds import Plan
 from ckptcli.profiling.profile import profile
@@ -242,7 +243,8 @@ def test_ckpt_backends_lists_every_library(ckpt: Command) -> None:
     found = {entry["name"]: entry for entry in json.loads(done.out)["backends"]}
     assert list(found) == ["numpy", "cupy", "torch"]
     assert found["numpy"]["version"] == np.__version__
-    assert [device["name"] for device in found["numpy"]["devices"]] == ["cpu"]
+    (processor,) = found["numpy"]["devices"]
+    assert (processor["name"], processor["memory_bytes"]) == ("cpu", memory_bytes())
     assert found["numpy"]["dtypes"] == ["float32", "float64"]
     for entry in found.values():
         assert (entry["missing"] is None) == bool(entry["devices"])

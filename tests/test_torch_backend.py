@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gc
+import importlib
 import inspect
+import itertools
 import json
 import time
 import tracemalloc
@@ -17,6 +19,7 @@ import pytest
 from ckptcli import Device, Plan, device, profile
 from ckptcli.backends import numpy_namespace, open_backend
 from ckptcli.backends.ledger import Ledger, TrackedBackend
+from ckptcli.backends.memory import AllocatorPeak
 from ckptcli.checkpoint.strategies.registry import parse_strategy
 from ckptcli.errors import DtypeError, ShapeError
 from ckptcli.profiling.memory_pass import memory_pass
@@ -27,6 +30,8 @@ from tests.gradient_cases import CASES
 from tests.helpers import DATA, STRATEGIES, backward, log_lines, recomputed, same_bits
 
 torch: Any = pytest.importorskip("torch", reason="PyTorch is not installed")
+
+torch_backend: Any = importlib.import_module("ckptcli.backends.torch_backend")
 
 pytestmark = [NEEDS_TORCH, pytest.mark.slow]
 
@@ -277,3 +282,47 @@ def test_a_gradient_kernel_may_overwrite_its_operand(name: str) -> None:
     assert kernel(torch.tensor(x), gradient, gradient) is gradient
     np.testing.assert_allclose(fresh.numpy(), expected, rtol=1e-13, atol=1e-300)
     assert same_bits([fresh.numpy()], [gradient.numpy()])
+
+
+class FakeEvent:
+    """CUDA's events without CUDA: half a millisecond apart, as float32 of milliseconds."""
+
+    ticks = itertools.count()
+
+    def __init__(self, enable_timing: bool) -> None:
+        assert enable_timing
+
+    def record(self, stream: object) -> None:
+        self.tick = next(self.ticks)
+
+    def synchronize(self) -> None:
+        assert self.tick >= 0
+
+    def elapsed_time(self, other: FakeEvent) -> float:
+        return float(np.float32(0.5 * (other.tick - self.tick)))
+
+
+def test_the_clock_of_a_cuda_device_sums_up_distances_of_events(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(torch.cuda, "Event", FakeEvent)
+    monkeypatch.setattr(torch.cuda, "current_stream", lambda device: None)
+    clock = torch_backend.CudaClock(torch.device("cuda:0"))
+    times = [clock() for _ in range(1000)]
+    assert times[0] == pytest.approx(0.0005)
+    assert times[-1] == pytest.approx(0.5, rel=1e-12)
+
+
+def test_the_allocator_of_a_cuda_device_is_read_after_synchronizing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    calls = []
+    statistics = {"requested_bytes.all.peak": 1, "allocated_bytes.all.peak": 2}
+    for name in ("synchronize", "reset_peak_memory_stats"):
+        monkeypatch.setattr(torch.cuda, name, lambda device, name=name: calls.append(name))
+    monkeypatch.setattr(torch.cuda, "memory_stats", lambda device: statistics)
+    memory = torch_backend.CudaMemory(torch.device("cuda:0"))
+    memory.start_phase()
+    assert calls == ["synchronize", "reset_peak_memory_stats"]
+    assert memory.peak() == AllocatorPeak(1, 2, None)
+    assert calls[-1] == "synchronize"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING
 
 import click
@@ -52,13 +52,22 @@ def _look(library: ArrayLibrary) -> _Found:
     missing = f"{library.title} is not installed" if version is None else None
     if version is not None:
         try:
-            devices = tuple(library.devices())
+            devices = tuple(_with_memory(device) for device in library.devices())
             dtypes = library.open(devices[0].name).dtypes if devices else ()
         except Exception as error:  # a broken installation fails in its own ways
             missing = f"{library.title} cannot be loaded: {str(error).strip() or error!r}"
         else:
             missing = None if devices else f"no device of {', '.join(library.device_names)}"
     return _Found(library.name, library.title, version, devices, dtypes, missing, library.install)
+
+
+def _with_memory(device: DeviceFacts) -> DeviceFacts:
+    """The processor has the machine's memory, which no array library tells."""
+    if device.is_gpu or device.memory_bytes is not None:
+        return device
+    from ckptcli.measure.machine import memory_bytes
+
+    return replace(device, memory_bytes=memory_bytes())
 
 
 def _lines(found: _Found) -> Iterator[str]:
