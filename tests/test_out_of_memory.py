@@ -20,6 +20,7 @@ from ckptcli.cli.main import run_command
 from ckptcli.measure.record_json import read_record, record_json
 from ckptcli.profiling import profile as profiling
 from ckptcli.profiling.out_of_memory import PassOutOfMemory
+from ckptcli.profiling.processes import merged
 from ckptcli.workloads.silu import SiluWorkload
 from tests.backend_kit import NEEDS_TORCH
 from tests.refusing_backend import RefusingBackend
@@ -130,6 +131,24 @@ def test_the_command_reports_and_exits_with_1(capsys: pytest.CaptureFixture[str]
     assert "live at that moment: " in captured.err
     assert "1.0 KiB  input: node 0 [16, 16]" in captured.err
     assert "Traceback" not in captured.err
+
+
+@pytest.mark.usefixtures("refusing_command")
+def test_the_screen_shows_the_strategies_that_fit(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_command(["run", *ARGUMENTS]) == 1
+    captured = capsys.readouterr()
+    assert "checkpointing: Balanced" in captured.out
+    assert "Disabled" not in captured.out
+    assert "Error: none: out of memory in forward" in captured.err
+
+
+def test_processes_of_which_one_ran_out_of_memory_are_merged() -> None:
+    whole = profile(NETWORK, ["none", "balanced"], plan=PLAN)
+    part = profile(NETWORK, ["none", "balanced"], backend=numpy_backend(), plan=PLAN)
+    record = merged([whole, part])
+    assert [strategy.strategy for strategy in record.strategies] == ["balanced"]
+    assert len(record.strategies[0].samples) == 4
+    assert [failure.strategy for failure in record.failures] == ["none"]
 
 
 @pytest.mark.usefixtures("refusing_command")

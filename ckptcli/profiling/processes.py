@@ -61,17 +61,23 @@ def _run(arguments: Sequence[str]) -> RunRecord:
     )
     if done.returncode in PARTIAL_CODES:
         raise KeyboardInterrupt("interrupted")
-    if done.returncode not in (0, 5):
+    has_record = done.stdout.startswith("{")  # also where a strategy ran out of memory
+    if not has_record:
         raise CkptError(f"a measuring process ended with {done.returncode}: {done.stderr.strip()}")
     return read_record(done.stdout, "the output of a measuring process")
 
 
 def merged(records: Sequence[RunRecord]) -> RunRecord:
-    """One record with the samples of all; memory and trace are those of the first."""
+    """One record with the samples of all; memory and trace are those of the first.
+
+    A strategy that ran out of memory in one of them is in none.
+    """
     first = records[0]
+    by_name = [{entry.strategy: entry for entry in record.strategies} for record in records]
     strategies = tuple(
-        _merged_strategy([record.strategies[position] for record in records])
-        for position in range(len(first.strategies))
+        _merged_strategy([known[entry.strategy] for known in by_name])
+        for entry in first.strategies
+        if all(entry.strategy in known for known in by_name)
     )
     whole = replace(
         first,
@@ -81,6 +87,7 @@ def merged(records: Sequence[RunRecord]) -> RunRecord:
             _merged_peer([record.peers[position] for record in records])
             for position in range(len(first.peers))
         ),
+        failures=tuple({f.strategy: f for record in records for f in record.failures}.values()),
         warnings=tuple(dict.fromkeys(text for record in records for text in record.warnings)),
         stopped=f"{sum(record.rounds for record in records)} rounds in {len(records)} processes",
     )
