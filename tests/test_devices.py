@@ -19,6 +19,7 @@ from ckptcli.backends.memory import AllocatorPeak
 from ckptcli.backends.numpy_backend import NumpyBackend
 from ckptcli.backends.registry import ArrayLibrary, DeviceFacts
 from ckptcli.checkpoint.strategies.registry import parse_strategy
+from ckptcli.cli import devices
 from ckptcli.errors import UnknownNameError, UsageError
 from ckptcli.measure.machine import memory_bytes
 from ckptcli.measure.record_json import read_record, record_json
@@ -224,6 +225,25 @@ def test_check_still_finds_what_lies_beyond_the_spread(monkeypatch: pytest.Monke
     workload, precise = SiluWorkload(2, 8), SiluWorkload(2, 8, dtype="float64")
     found = check(workload, parse_strategy("balanced"), precise, backend=backend)
     assert not found.passed
+
+
+class WithoutDouble(NumpyBackend):
+    """A device that has no float64, such as Apple's GPU."""
+
+    dtypes = ("float32",)
+
+
+def test_check_leaves_finite_differences_out_where_there_is_no_float64(
+    ckpt: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(devices, "open_backend", lambda name, device: WithoutDouble())
+    done = ckpt("check", *TINY)
+    assert done.code == 0
+    assert "finite differences  left out: the device has no float64" in done.out
+    assert "2 of 2 are `none`'s, bit for bit" in done.out
+    refused = ckpt("check", *TINY, "--dtype", "float64")
+    assert refused.code == 2
+    assert "dtype `float64` on Numpy(Cpu)" in refused.err
 
 
 def test_a_profile_tells_bits_that_vary_from_a_wrong_gradient() -> None:

@@ -284,6 +284,26 @@ def test_a_gradient_kernel_may_overwrite_its_operand(name: str) -> None:
     assert same_bits([fresh.numpy()], [gradient.numpy()])
 
 
+@pytest.mark.parametrize(
+    ("device_name", "label", "float64", "deterministic"),
+    [
+        ("cpu", "Torch(Cpu)", True, True),
+        ("cuda:0", "Torch(Cuda(0))", True, False),
+        ("cuda:1", "Torch(Cuda(1))", True, False),
+        ("mps", "Torch(Mps)", False, False),
+    ],
+)
+def test_a_device_and_what_it_can_do(
+    device_name: str, label: str, float64: bool, deterministic: bool
+) -> None:
+    """Nothing is asked of the device before something is computed."""
+    backend = torch_backend.TorchBackend(device_name)
+    assert (backend.label, backend.is_deterministic) == (label, deterministic)
+    assert ("float64" in backend.dtypes) == float64
+    assert {"float32", "float16", "bfloat16"} <= set(backend.dtypes)
+    assert isinstance(backend.memory, torch_backend.CudaMemory) == ("cuda" in device_name)
+
+
 class FakeEvent:
     """CUDA's events without CUDA: half a millisecond apart, as float32 of milliseconds."""
 
