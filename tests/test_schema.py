@@ -79,9 +79,9 @@ def check(data: Any) -> None:
             assert len(value) <= LONGEST, path
             numbers = [item for item in value if isinstance(item, int | float)]
             if numbers:
-                assert named in {"samples", "shape"} | NODE_ID_LISTS, path
+                assert named in {"samples", "shape", "exact"} | NODE_ID_LISTS, path
             if any(isinstance(item, float) for item in numbers):
-                assert named == "samples", path
+                assert named in {"samples", "exact"}, path
     text = json.dumps(data)
     assert record_object(read_record(text, "text")) == data
 

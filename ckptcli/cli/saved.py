@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +23,8 @@ from ckptcli.cli.options import (
 from ckptcli.cli.streams import has_glyphs, screen_width, use_color, warn
 
 if TYPE_CHECKING:
-    from ckptcli.measure.saved import SavedTensor
+    from ckptcli.measure.saved import PartBytes, SavedTensor
+    from ckptcli.workloads.base import Workload
 
 SCHEMA = "ckpt.saved/1"
 
@@ -71,16 +73,16 @@ def command(
         held = {}
         for strategy in strategies:
             with backend.quiet():
-                trace = memory_pass(workload, Device(backend), strategy, traced=False).trace
-            held[strategy.name] = saved_tensors(trace)
-            warn([f"{strategy.name}: only a part of a long list is shown"] * trace.cut, quiet)
-        _print(workload.title, held, as_json)
+                found = memory_pass(workload, Device(backend), strategy, False, sys.maxsize)
+            held[strategy.name] = saved_tensors(found.trace)
+        _print(workload, held, as_json)
 
 
-def _print(title: str, held: dict[str, list[SavedTensor]], as_json: bool) -> None:
+def _print(workload: Workload, held: dict[str, list[SavedTensor]], as_json: bool) -> None:
     from ckptcli.report.console import Screen
-    from ckptcli.report.saved_console import render_saved
+    from ckptcli.report.saved_console import render_by_hand, render_saved
 
+    beside = {name: _beside_by_hand(workload, saved) for name, saved in held.items()}
     if as_json:
         strategies = [
             {
@@ -88,11 +90,25 @@ def _print(title: str, held: dict[str, list[SavedTensor]], as_json: bool) -> Non
                 "saved_tensors": len(saved),
                 "saved_bytes": sum(tensor.bytes for tensor in saved),
                 "saved": [asdict(tensor) for tensor in saved],
+                "by_hand": [asdict(part) for part in beside[name]],
             }
             for name, saved in held.items()
         ]
-        click.echo(json.dumps({"schema": SCHEMA, "workload": title, "strategies": strategies}))
+        fields = {"schema": SCHEMA, "workload": workload.title, "strategies": strategies}
+        click.echo(json.dumps(fields))
         return
     screen = Screen(screen_width(sys.stdout), use_color("auto", sys.stdout), has_glyphs(sys.stdout))
     for name, saved in held.items():
         click.echo(render_saved(name, saved, screen), nl=False, color=True)
+        if beside[name]:
+            click.echo(render_by_hand(beside[name], screen), nl=False, color=True)
+
+
+def _beside_by_hand(workload: Workload, saved: Sequence[SavedTensor]) -> list[PartBytes]:
+    """The held bytes part by part beside sweeps written by hand, where the workload has them."""
+    from ckptcli.measure.saved import beside_by_hand
+
+    by_hand = workload.by_hand
+    if by_hand is None:
+        return []
+    return beside_by_hand(saved, by_hand.parts, by_hand.part_of, by_hand.others)

@@ -12,6 +12,9 @@ from ckptcli.measure.statistics import Ratio
 
 PHASES = ("forward", "backward", "total")
 
+ADDED = frozenset({"exact", "finite_difference", "gradient", "name"})
+"""Keys that version 1 has gained; its older files lack them."""
+
 Data = TypeVar("Data")
 
 
@@ -64,9 +67,13 @@ def filled(kind: type[Data], data: Mapping[str, Any]) -> Data:
     """`kind` from the keys that it has; lists become tuples, as in the record that was written.
 
     Raises:
-        KeyError: one is missing.
+        KeyError: one is missing that is not in `ADDED`.
     """
-    values = {field.name: data[field.name] for field in fields(kind)}  # type: ignore[arg-type]
+    values = {
+        field.name: data[field.name]
+        for field in fields(kind)  # type: ignore[arg-type]
+        if field.name in data or field.name not in ADDED
+    }
     return kind(**{k: tuple(v) if isinstance(v, list) else v for k, v in values.items()})
 
 

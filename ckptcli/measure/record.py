@@ -93,8 +93,13 @@ class Memory:
 class Outcome:
     """What the pass computed, as figures to compare.
 
-    `grad_within_spread`: on a library that is not deterministic, other bits that lie no further
-    from the reference's than two runs of the reference do.
+    Attributes:
+        grad_within_spread: on a library that is not deterministic, other bits that lie no further
+            from the reference's than two runs of the reference do.
+        gradient: the derivative, where the program has one parameter of one element.
+        exact: loss and derivative from theory, where they are known.
+        finite_difference: of the loss, where there is a `gradient` in float64; None where it is
+            unusable too.
     """
 
     loss: float
@@ -102,6 +107,9 @@ class Outcome:
     grad_sha256: str
     recomputed_by_op: dict[str, int]
     grad_within_spread: bool = False
+    gradient: float | None = None
+    exact: Sequence[float] | None = None
+    finite_difference: float | None = None
 
     @property
     def recomputed_nodes(self) -> int:
@@ -178,6 +186,7 @@ class NodeFate:
     held_for_constants: Sequence[int]
     dtype: str = ""
     source: str = ""
+    name: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,8 @@ Source: the wishes of users of JAX and PyTorch for a list with bytes, producer a
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ckptcli.measure.record import Life, NodeFate, Trace
@@ -21,6 +21,7 @@ class SavedTensor:
 
     Attributes:
         node, op: the node whose value it is; for what an op keeps aside, the op's own.
+        name: what the program calls the value, or a view of it; "" for nothing.
         bytes: of the whole storage, views included, once.
         source: the line of the program that made it.
         consumers: the backward steps and recomputations that use it, in order.
@@ -37,18 +38,40 @@ class SavedTensor:
     consumers: Sequence[str]
     freed_at: str | None
     why: str
+    name: str = ""
 
 
 def saved_tensors(trace: Trace) -> list[SavedTensor]:
     """What is held after forward, parameters, input and the root left out; largest first."""
     fates = {node.node: node for node in trace.nodes}
-    consumers = _consumers(trace, fates)
-    held = [_saved(life, trace, fates, consumers) for life in trace.lives if life.why == SAVED]
+    owners = _owners(trace)
+    consumers = _consumers(trace, fates, owners)
+    names = {owners[node.node]: node.name for node in trace.nodes if node.name}
+    held = [
+        _saved(life, trace, fates, consumers, names) for life in trace.lives if life.why == SAVED
+    ]
     return sorted(held, key=lambda saved: (-saved.bytes, saved.node or 0))
 
 
+def _owners(trace: Trace) -> dict[int, int]:
+    """Node id -> the node in whose storage its value is: its own, or for a view its operand's."""
+    own = {
+        life.node for life in trace.lives if life.node is not None and "gradient" not in life.why
+    }
+    owners: dict[int, int] = {}
+    for node in trace.nodes:
+        is_view = node.op is not None and node.node not in own and len(node.parents) == 1
+        parent = node.parents[0] if is_view else node.node
+        owners[node.node] = owners.get(parent, parent)
+    return owners
+
+
 def _saved(
-    life: Life, trace: Trace, fates: dict[int, NodeFate], consumers: dict[int, list[str]]
+    life: Life,
+    trace: Trace,
+    fates: dict[int, NodeFate],
+    consumers: dict[int, list[str]],
+    names: dict[int, str],
 ) -> SavedTensor:
     node, op = life.node, life.op
     why = "needed by " + ", ".join(consumers.get(-1 if node is None else node, ()))
@@ -70,19 +93,59 @@ def _saved(
         tuple(consumers.get(-1 if node is None else node, ())),
         None if freed is None else f"{freed.phase} of {freed.node} ({freed.op})",
         why,
+        names.get(-1 if node is None else node, ""),
     )
 
 
-def _consumers(trace: Trace, fates: dict[int, NodeFate]) -> dict[int, list[str]]:
-    """Node id -> who uses its value in backward."""
+def _consumers(
+    trace: Trace, fates: dict[int, NodeFate], owners: dict[int, int]
+) -> dict[int, list[str]]:
+    """Node id -> who uses its value, or a view of it, in backward."""
     users: dict[int, list[str]] = defaultdict(list)
     for retrieval in trace.retrievals:
         step = fates.get(retrieval.needed_by)
-        users[retrieval.node].append(
+        users[owners.get(retrieval.node, retrieval.node)].append(
             f"{retrieval.needed_by} ({step.op if step is not None else '?'})"
         )
     for node in trace.nodes:
         if node.fate == "recomputed":
             for parent in node.parents:
-                users[parent].append(f"the recomputation of {node.node}")
+                users[owners.get(parent, parent)].append(f"the recomputation of {node.node}")
     return dict(users)
+
+
+@dataclass(frozen=True, slots=True)
+class PartBytes:
+    """A part of a program: bytes held here, and kept by sweeps written by hand."""
+
+    part: str
+    held_bytes: int
+    residual_bytes: int
+    replay_bytes: int
+
+
+def beside_by_hand(
+    saved: Sequence[SavedTensor],
+    parts: Mapping[str, tuple[int, int]],
+    part_of: Mapping[str, str],
+    others: str,
+) -> list[PartBytes]:
+    """Every byte of `saved` in its part, beside what sweeps written by hand keep of it.
+
+    `parts` has the bytes of both sweeps, `part_of` the part of each name, `others` that of what has
+    no name.
+    """
+    held: Counter[str] = Counter()
+    for tensor in saved:
+        held[part_of.get(tensor.name, others)] += tensor.bytes
+    return [PartBytes(part, held[part], *by_hand) for part, by_hand in parts.items()]
+
+
+def total_of(parts: Sequence[PartBytes]) -> PartBytes:
+    """The sums over all parts."""
+    return PartBytes(
+        "total",
+        sum(part.held_bytes for part in parts),
+        sum(part.residual_bytes for part in parts),
+        sum(part.replay_bytes for part in parts),
+    )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gc
 import hashlib
+import math
 import tracemalloc
 from collections import Counter
 from collections.abc import Iterator
@@ -35,7 +36,7 @@ from ckptcli.measure.record import (
 from ckptcli.profiling.labels import Label, Labeller
 from ckptcli.profiling.out_of_memory import told_as_failure
 from ckptcli.profiling.trace import PassRecorder
-from ckptcli.workloads.base import ForwardResult, Workload
+from ckptcli.workloads.base import Exact, ForwardResult, Workload
 
 LARGEST_SHOWN = 100
 
@@ -52,13 +53,18 @@ class MemoryPass:
 
 
 def memory_pass(
-    workload: Workload, device: Device, strategy: Strategy, traced: bool = True
+    workload: Workload,
+    device: Device,
+    strategy: Strategy,
+    traced: bool = True,
+    most_entries: int | None = None,
 ) -> MemoryPass:
     """Run the workload once under the ledger.
 
     `device` has no autodiff; the pass numbers its nodes from 0. `traced` is whether kernel
     temporaries are measured with tracemalloc too, where the backend lets it see them; without it
-    those peaks are not known.
+    those peaks are not known. `most_entries` is where the lists of the trace are cut; by default as
+    in a record.
 
     Raises:
         PassOutOfMemory: with what was live when memory ran out.
@@ -68,7 +74,7 @@ def memory_pass(
     with _collector_off(), _traced() if traced else nullcontext():
         account = _Account()
         with told_as_failure(backend, strategy.name, lambda: account.phase, account.live_now):
-            return account.measure(workload, device, strategy)
+            return account.measure(workload, device, strategy, most_entries)
 
 
 class _Account:
@@ -89,7 +95,9 @@ class _Account:
         memory.start_phase()
         self.ledger.start_phase()
 
-    def measure(self, workload: Workload, device: Device, strategy: Strategy) -> MemoryPass:
+    def measure(
+        self, workload: Workload, device: Device, strategy: Strategy, most_entries: int | None
+    ) -> MemoryPass:
         """Run the pass."""
         ledger, labeller, allocator = self.ledger, self.labeller, device.backend.memory
         recorder = PassRecorder(ledger)
@@ -134,9 +142,9 @@ class _Account:
         parameters = {tensor.node.id for tensor in result.parameters.values()}
         return MemoryPass(
             memory,
-            _outcome(loss, gradients, result, recorder.recomputed_by_op),
+            _outcome(loss, gradients, result, recorder.recomputed_by_op, workload.exact),
             recorder.cost(),
-            recorder.trace(labeller, parameters, result.root.node.id, saved),
+            recorder.trace(labeller, parameters, result.root.node.id, saved, most_entries),
             tuple(_lints(facts, strategy, workload)),
         )
 
@@ -165,14 +173,28 @@ def tracemalloc_is_exact() -> bool:
 
 
 def _outcome(
-    loss: float, gradients: Gradients, result: ForwardResult, recomputed_by_op: Counter[str]
+    loss: float,
+    gradients: Gradients,
+    result: ForwardResult,
+    recomputed_by_op: Counter[str],
+    exact: Exact | None,
 ) -> Outcome:
     return Outcome(
         loss=loss,
         grad_sum_w0=gradient_sum(gradients, result, "w0"),
         grad_sha256=_digest(gradients, result),
         recomputed_by_op=dict(sorted(recomputed_by_op.items())),
+        gradient=_only_derivative(gradients, result),
+        exact=None if exact is None else (exact.loss, exact.gradient),
     )
+
+
+def _only_derivative(gradients: Gradients, result: ForwardResult) -> float | None:
+    """The derivative of a program with one parameter of one element; None for any other."""
+    names = list(result.parameters)
+    if len(names) != 1 or math.prod(result.parameters[names[0]].shape) != 1:
+        return None
+    return gradient_sum(gradients, result, names[0])
 
 
 def gradient_sum(gradients: Gradients, result: ForwardResult, name: str) -> float | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import math
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -26,6 +27,7 @@ from ckptcli.profiling.peer_passes import PeerPass, check_peers, disagreement, p
 from ckptcli.profiling.timed_pass import TimedPass
 from ckptcli.units import size
 from ckptcli.verify.check import within_spread
+from ckptcli.verify.differences import scalar_difference
 from ckptcli.version import VERSION
 from ckptcli.workloads.base import Workload
 from ckptcli.workloads.options import WorkloadOptions
@@ -87,11 +89,14 @@ class _Profile:
 
     def _loss_warnings(self) -> list[str]:
         dtype = self.workload.settings.get("dtype")
-        found = [
-            loss_warning(strategy.name, measured.outcome.loss, dtype)
-            for strategy, measured in zip(self.strategies, self.passes)
-        ]
-        return [warning for warning in found if warning is not None]
+        found = []
+        for strategy, measured in zip(self.strategies, self.passes):
+            outcome = measured.outcome
+            warning = loss_warning(strategy.name, outcome.loss, dtype)
+            found += [] if warning is None else [warning]
+            if outcome.gradient is not None and not math.isfinite(outcome.gradient):
+                found.append(f"{strategy.name}: the gradient is {outcome.gradient}")
+        return found
 
     def _strategy(self, strategy: Strategy, measured: MemoryPass, rounds: Rounds) -> StrategyRecord:
         return StrategyRecord(
@@ -122,6 +127,8 @@ class _Profile:
                     self.device,
                     lambda done, most: tell("peers", done, most),
                 )
+                tell("difference", 0, 1)
+                self._take_difference()
             except KeyboardInterrupt as stop:
                 if not self.passes:
                     raise
@@ -130,6 +137,23 @@ class _Profile:
         self.notes += dict.fromkeys(str(warning.message) for warning in caught)
         if self.device.backend.is_traced and not traced:
             self.notes.append("this NumPy misreports to tracemalloc: peaks lack its temporaries")
+
+    def _take_difference(self) -> None:
+        """Set the derivative of a program with one number beside a finite difference."""
+        parameters = list(self.workload.parameters().values())
+        if self.passes[0].outcome.gradient is None or parameters[0].dtype.itemsize < 8:
+            return
+        found = scalar_difference(self.workload, self.device.backend)
+        if not found.is_usable:
+            self.notes.append(
+                f"the finite difference of the loss cannot be used: its two steps are "
+                f"{found.scatter:.1e} apart"
+            )
+            return
+        self.passes = [
+            replace(p, outcome=replace(p.outcome, finite_difference=found.difference))
+            for p in self.passes
+        ]
 
     def tell_spread(self) -> None:
         """Where a library's bits vary from run to run, tell that from a wrong gradient."""

@@ -18,6 +18,7 @@ from ckptcli.events import (
     Recomputed,
     Retrieved,
     StepStarted,
+    ValueNamed,
     Visited,
 )
 from ckptcli.measure.record import Cost, Life, NodeFate, Retrieval, TimelinePoint, Trace
@@ -54,6 +55,7 @@ class PassRecorder:
         self._clock = clock
         self._start_s = clock()
         self._created: dict[int, NodeCreated] = {}
+        self._names: dict[int, str] = {}
         self._recomputed: list[int] = []
         self._uses: Counter[int] = Counter()
         self._retrievals: list[_Retrieval] = []
@@ -65,6 +67,8 @@ class PassRecorder:
             self._created[event.node_id] = event
             if event.op is not None:
                 self._mark("forward", event.node_id, event.op)
+        elif isinstance(event, ValueNamed):
+            self._names[event.node_id] = event.name
         elif isinstance(event, StepStarted):
             self.end_step()
             self._step = event.node_id, event.op
@@ -96,11 +100,17 @@ class PassRecorder:
         )
 
     def trace(
-        self, labeller: Labeller, parameters: set[int], root: int, saved: Sequence[Storage]
+        self,
+        labeller: Labeller,
+        parameters: set[int],
+        root: int,
+        saved: Sequence[Storage],
+        most_entries: int | None = None,
     ) -> Trace:
-        """The trace, every list cut to `MOST_ENTRIES`; `saved` is what is held after forward."""
+        """The trace, every list cut to `most_entries`; `saved` is what is held after forward."""
+        most = most_entries or MOST_ENTRIES
         saved_ids = {id(storage) for storage in saved}
-        stride = max(1, -(-len(self._marks) // MOST_ENTRIES))
+        stride = max(1, -(-len(self._marks) // most))
         lives = [
             self._life(storage, labeller, stride, id(storage) in saved_ids)
             for storage in self._ledger.history
@@ -108,17 +118,16 @@ class PassRecorder:
         again = set(self._recomputed)
         fates = [self._fate(event, parameters, root, again) for event in self._created.values()]
         retrievals = [
-            Retrieval(r.node, r.needed_by, tuple(r.visited[:MOST_ENTRIES]))
-            for r in self._retrievals
+            Retrieval(r.node, r.needed_by, tuple(r.visited[:most])) for r in self._retrievals
         ]
         visits = [retrieval.visited for retrieval in self._retrievals]
         lists: Sequence[Sequence[object]] = (self._marks, lives, fates, retrievals, *visits)
         return Trace(
             timeline=_thinned(self._timeline(), stride),
-            lives=tuple(_largest(lives)),
-            nodes=tuple(fates[:MOST_ENTRIES]),
-            retrievals=tuple(retrievals[:MOST_ENTRIES]),
-            cut=any(len(entries) > MOST_ENTRIES for entries in lists),
+            lives=tuple(_largest(lives, most)),
+            nodes=tuple(fates[:most]),
+            retrievals=tuple(retrievals[:most]),
+            cut=any(len(entries) > most for entries in lists),
             ops_per_point=stride,
         )
 
@@ -196,6 +205,7 @@ class PassRecorder:
             event.untracked_parents if held else (),
             event.dtype,
             event.source,
+            self._names.get(event.node_id, ""),
         )
 
 
@@ -205,10 +215,10 @@ def _changes(history: Sequence[Storage]) -> list[tuple[int, int]]:
     return births + deaths
 
 
-def _largest(lives: Sequence[Life]) -> list[Life]:
-    if len(lives) <= MOST_ENTRIES:
+def _largest(lives: Sequence[Life], most: int) -> list[Life]:
+    if len(lives) <= most:
         return list(lives)
-    kept = sorted(lives, key=lambda life: -life.bytes)[:MOST_ENTRIES]
+    kept = sorted(lives, key=lambda life: -life.bytes)[:most]
     return sorted(kept, key=lambda life: life.born)
 
 

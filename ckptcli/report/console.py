@@ -25,6 +25,7 @@ from ckptcli.report.comparison import (
     peer_sentences,
     peer_title,
 )
+from ckptcli.report.gradient_table import fill_gradient_table, gradient_lines
 from ckptcli.report.timeline_text import peak_bars, timeline_text
 
 SHOWN_REPS = 3
@@ -94,6 +95,7 @@ def render_run(record: RunRecord, screen: Screen, *, verbose: bool = False) -> s
     ]
     parts += [
         _comparison(record, screen),
+        *_gradients(record, screen),
         timeline_text(record, min(screen.width, PICTURE_WIDTH), screen.unicode),
         "",
         peak_bars(record, min(screen.width, PICTURE_WIDTH), screen.unicode),
@@ -182,6 +184,15 @@ def _peer_readings(record: RunRecord) -> Iterator[str | Text]:
         if peer.recomputed_by_op is not None:
             yield f"  recomputes {peer_recomputes(peer)}"
         yield from (f"  {sentence}" for sentence in peer_sentences(peer))
+
+
+def _gradients(record: RunRecord, screen: Screen) -> list[str | Table]:
+    """What a program with one number to differentiate by is held against."""
+    lines = gradient_lines(record)
+    if not lines:
+        return []
+    tight = screen.width < WIDE
+    return [*lines, fill_gradient_table(screen.table(tight=tight), record)]
 
 
 def _ratio(record: StrategyRecord, run: RunRecord) -> str:

@@ -34,6 +34,12 @@ GLOSSARY = {
     "from.",
     "loss": "The sum of the elements of the program's last value. It is null in JSON if it is not "
     "finite.",
+    "derivative": "The gradient of a program with one parameter of one element, a single number.",
+    "exact": "The loss and its derivative as theory has them, where they are known: of the TRG, a "
+    "torus of up to 2^6 spins, or the infinite lattice from 12 steps on.",
+    "finite difference": "The derivative of the loss from its values at four points nearby, a "
+    "fourth-order central difference. It is left out where two steps differ by more than a "
+    "thousandth.",
     # Memory.
     "ledger": "The exact account of live storages in bytes: each array that the engine owns, a "
     "view counted once with its base, from its birth to its last reference. Taken in a pass of its "
@@ -178,6 +184,7 @@ ALIASES = {
     "failures": "failure",
     "differs": "agrees",
     "forward_flops": "operations",
+    "finite_difference": "finite difference",
     "forward_moved_bytes": "bytes moved",
     "forward_s": "forward",
     "grad_sha256": "identical",

@@ -59,25 +59,62 @@ def directional_differences(
     seed: int = 0,
     backend: Backend | None = None,
 ) -> list[DirectionalDifference]:
-    """The gradient of a float64 workload under `strategy` against differences of its loss."""
+    """The gradient of a float64 workload under `strategy` against differences of its loss.
+
+    Of a program with one number there is one direction.
+    """
     base = Device(backend or open_backend())
     rng = np.random.Generator(np.random.PCG64(seed))
     parameters = workload.parameters()
     gradients = _gradients(workload, base, strategy)
     results = []
-    for _ in range(directions):
-        direction = {name: rng.normal(size=array.shape) for name, array in parameters.items()}
+    is_scalar = sum(array.size for array in parameters.values()) == 1
+    for _ in range(1 if is_scalar else directions):
+        direction = {
+            name: np.ones(array.shape) if is_scalar else rng.normal(size=array.shape)
+            for name, array in parameters.items()
+        }
         derivative = sum(
             float(np.sum(gradients[name] * direction[name]))
             for name in parameters
             if name in gradients
         )
         scale = np.sqrt(np.mean([np.mean(array**2) for array in parameters.values()])) or 1.0
-        coarse = _difference(workload, base, direction, STEP * scale)
-        fine = _difference(workload, base, direction, STEP * scale / 2.0)
-        apart = abs(coarse - fine) / max(abs(fine), abs(coarse), 1e-300)
-        results.append(DirectionalDifference(derivative, fine, apart))
+        found = _difference_and_scatter(workload, base, direction, float(scale))
+        results.append(DirectionalDifference(derivative, *found))
     return results
+
+
+@dataclass(frozen=True, slots=True)
+class ScalarDifference:
+    """The derivative of a loss by its one number, and the scatter of two steps."""
+
+    difference: float
+    scatter: float
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether the two steps agree well enough to conclude anything."""
+        return self.scatter <= UNUSABLE
+
+
+def scalar_difference(workload: Workload, backend: Backend) -> ScalarDifference:
+    """The finite difference of a float64 workload with one parameter of one element."""
+    ((name, value),) = workload.parameters().items()
+    direction = {name: np.ones_like(value)}
+    scale = abs(value.item())
+    return ScalarDifference(
+        *_difference_and_scatter(workload, Device(backend), direction, scale or 1.0)
+    )
+
+
+def _difference_and_scatter(
+    workload: Workload, base: Device, direction: dict[str, np.ndarray], scale: float
+) -> tuple[float, float]:
+    """The difference at the finer of two steps, and how far both lie apart."""
+    coarse = _difference(workload, base, direction, STEP * scale)
+    fine = _difference(workload, base, direction, STEP * scale / 2.0)
+    return fine, abs(coarse - fine) / max(abs(fine), abs(coarse), 1e-300)
 
 
 def _gradients(workload: Workload, base: Device, strategy: Strategy) -> dict[str, np.ndarray]:

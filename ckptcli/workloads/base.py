@@ -26,6 +26,29 @@ class ForwardResult:
     parameters: dict[str, Tensor]
 
 
+@dataclass(frozen=True, slots=True)
+class Exact:
+    """What theory says of a program with one parameter: the loss, and its derivative."""
+
+    loss: float
+    gradient: float
+
+
+@dataclass(frozen=True, slots=True)
+class ByHand:
+    """What a reverse sweep written by hand keeps between its two directions.
+
+    Attributes:
+        parts: name -> bytes that a sweep keeps which has all residuals, and one that replays.
+        part_of: the name of a value in the program -> its part.
+        others: the part of what has no name.
+    """
+
+    parts: Mapping[str, tuple[int, int]]
+    part_of: Mapping[str, str]
+    others: str
+
+
 class Network(Protocol):
     """A workload whose parameters and input live on a device."""
 
@@ -48,9 +71,20 @@ class Workload(Protocol):
     def layer_count(self) -> int:
         """How many layers strategies can group; 0 for a program without layers."""
 
+    def layer_name(self, layer: int) -> str:
+        """How messages call a layer, counted from 0: `layer 3`."""
+
+    @property
+    def exact(self) -> Exact | None:
+        """What the loss and its derivative have to be, where that is known from elsewhere."""
+
     @property
     def shrink_hint(self) -> str:
         """What to do where it needs too much memory, `use a smaller --n`."""
+
+    @property
+    def by_hand(self) -> ByHand | None:
+        """What a reverse sweep written by hand keeps, for a program to be compared with one."""
 
     def load(self, device: Device) -> Network:
         """Place parameters and input on `device`."""

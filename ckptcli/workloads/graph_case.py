@@ -23,7 +23,7 @@ from ckptcli.autodiff.device import Device, device as open_device
 from ckptcli.autodiff.ops import OPERATIONS
 from ckptcli.autodiff.tensor import Tensor
 from ckptcli.errors import CkptError, GraphFileError, OutOfMemoryError
-from ckptcli.workloads.base import ForwardResult
+from ckptcli.workloads.base import ByHand, Exact, ForwardResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +54,17 @@ class GraphCase:
     @property
     def layer_count(self) -> int:
         return 0
+
+    def layer_name(self, layer: int) -> str:
+        return f"layer {layer}"
+
+    @property
+    def exact(self) -> Exact | None:
+        return None
+
+    @property
+    def by_hand(self) -> ByHand | None:
+        return None
 
     @property
     def settings(self) -> dict[str, object]:

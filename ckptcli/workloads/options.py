@@ -6,10 +6,15 @@ a line here. No array library is imported, so that a help text costs nothing.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field, fields
 from typing import Any
 
 from ckptcli.backends.dtypes import DTYPES
+from ckptcli.errors import UsageError
+
+MOST_NUMBERS = 100
+"""In one option: each is a program of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,13 +47,38 @@ class WorkloadOptions:
     layers: int = _option(8, "Layers of the silu network.", short="l", at_least=1)
     n: int = _option(1024, "Width: weights are n x n.", short="n", at_least=1)
     batch: int | None = _option(None, "Rows of the input.", at_least=1, default_text="n")
-    dtype: str = _option("float32", "Element type.", choices=tuple(DTYPES))
+    dtype: str | None = _option(
+        None, "Element type.", choices=tuple(DTYPES), default_text="float32; trg float64"
+    )
     op: str = _option("mul", "One round of the chain.", choices=("mul", "add", "trg"))
     rounds: int | None = _option(None, "Rounds of the chain.", at_least=1, default_text="18; trg 4")
     merge: str = _option(
         "shared", "How the chain's histories merge.", choices=("shared", "copy", "left")
     )
     seed: int = _option(0, "Seed of the weights and the input.", at_least=0)
+    steps: str = _option("20", "Steps of the trg; several for some commands, 1..8,20.")
+    chi: int = _option(16, "Singular values that a step of the trg keeps at most.", at_least=1)
+    beta: float = _option(0.3, "Inverse temperature of the trg.", at_least=0)
+    svd_eps: float = _option(1e-12, "Broadening of the svd's gradient; 0 for none.", at_least=0)
+
+
+def whole_numbers(name: str, text: str) -> list[int]:
+    """The numbers of at least 1 in `20` or `1..8,20`, in this order.
+
+    Raises:
+        UsageError: another text, a range that goes down, or too many numbers.
+    """
+    found: list[int] = []
+    for part in text.split(","):
+        match = re.fullmatch(r"\s*([0-9]{1,6})(?:\.\.([0-9]{1,6}))?\s*", part)
+        first, last = (0, 0) if match is None else (int(match[1]), int(match[2] or match[1]))
+        if not 1 <= first <= last or len(found) + last - first >= MOST_NUMBERS:
+            raise UsageError(
+                f"--{name} is `{text}`, and `{part}` is no number of at least 1 and no range",
+                f"write 20, 1..8 or 1..8,20, at most {MOST_NUMBERS} numbers",
+            )
+        found += range(first, last + 1)
+    return found
 
 
 def option_texts() -> dict[str, tuple[OptionText, object]]:

@@ -47,6 +47,17 @@ class ProgramWorkload:
         """What to tell the user of the program, whatever is done with it."""
         return tuple(f"`{self.program.text}`: {note}" for note in self.trial.notes)
 
+    def layer_name(self, layer: int) -> str:
+        return f"layer {layer}"
+
+    @property
+    def exact(self) -> None:
+        """None: nobody but the user knows."""
+
+    @property
+    def by_hand(self) -> None:
+        """None: there is nothing to compare with."""
+
     @property
     def shrink_hint(self) -> str:
         return SHRINK_HINT
@@ -76,7 +87,7 @@ class ProgramWorkload:
 def open_program(argument: str, options: WorkloadOptions) -> list[Workload]:
     """`FILE.py:FUNCTION`: the program, after it has run once.
 
-    A dtype other than the options' default is that of every tensor.
+    A dtype that is given is that of every tensor.
 
     Raises:
         UsageError: a wrong file or function, or one that returns something else.
@@ -89,6 +100,5 @@ def open_program(argument: str, options: WorkloadOptions) -> list[Workload]:
         )
     make = load_name(argument)
     check_callable(make, (None,), f"`{argument}`", "it takes the device as its one argument")
-    dtype = None if options.dtype == WorkloadOptions().dtype else options.dtype
-    program = Program(argument, make, dtype, options.seed, {})  # type: ignore[arg-type]
+    program = Program(argument, make, options.dtype, options.seed, {})  # type: ignore[arg-type]
     return [ProgramWorkload(program, try_out(program))]

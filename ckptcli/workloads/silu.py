@@ -22,7 +22,7 @@ from ckptcli.autodiff.regions import checkpoint_name
 from ckptcli.autodiff.tensor import Tensor
 from ckptcli.backends.dtypes import DTYPES
 from ckptcli.errors import UsageError
-from ckptcli.workloads.base import ForwardResult, Workload
+from ckptcli.workloads.base import ByHand, Exact, ForwardResult, Workload
 from ckptcli.workloads.graph_case import GraphCase, OpCall
 from ckptcli.workloads.options import WorkloadOptions
 from ckptcli.workloads.registry import workload
@@ -71,6 +71,17 @@ class SiluWorkload:
     @property
     def layer_count(self) -> int:
         return self.layers
+
+    def layer_name(self, layer: int) -> str:
+        return f"layer {layer}"
+
+    @property
+    def exact(self) -> Exact | None:
+        return None
+
+    @property
+    def by_hand(self) -> ByHand | None:
+        return None
 
     @property
     def settings(self) -> dict[str, object]:
@@ -165,4 +176,5 @@ def open_silu(argument: str, options: WorkloadOptions) -> list[Workload]:
         raise UsageError(
             f"workload `silu` takes no argument, got `{argument}`", "use --layers, --n"
         )
-    return [SiluWorkload(options.layers, options.n, options.batch, options.dtype, options.seed)]
+    dtype = options.dtype or "float32"
+    return [SiluWorkload(options.layers, options.n, options.batch, dtype, options.seed)]

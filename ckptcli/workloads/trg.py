@@ -1,0 +1,161 @@
+"""`trg`: ln Z per spin of the 2D Ising model by the tensor renormalisation group.
+
+The one parameter is the inverse temperature beta; the loss is lnZ/N of N = 2^steps spins on a
+torus, its gradient minus the energy per spin. Steps are the network's layers. Here recomputing is
+no harmless matter: a decomposition that comes back with other signs makes a wrong gradient
+(`docs/when-checkpointing-changes-the-gradient.md`).
+
+Source: `trg_tensors`; the second seed document's experiment.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from ckptcli.autodiff.device import Device
+from ckptcli.autodiff.tensor import Tensor
+from ckptcli.errors import UsageError
+from ckptcli.workloads.base import ByHand, Exact, ForwardResult, Workload
+from ckptcli.workloads.graph_case import GraphCase
+from ckptcli.workloads.ising import exact_values
+from ckptcli.workloads.options import WorkloadOptions, whole_numbers
+from ckptcli.workloads.registry import workload
+from ckptcli.workloads.trg_by_hand import kept_by_hand
+from ckptcli.workloads.trg_tensors import EVEN, initial_tensor, kept_ranks, renormalised, trace
+
+MOST_STEPS = 1000
+"""Beyond 1023 steps 2^-steps is no normal number; the value has long converged."""
+
+MOST_BETA = 100.0
+"""The initial tensor has elements of exp(2 beta); the sum of their squares must be finite."""
+
+
+class TrgNetwork:
+    """beta and a constant mask on a device."""
+
+    def __init__(self, beta: Tensor, even: Tensor, ranks: Sequence[int], eps: float) -> None:
+        self.beta = beta
+        self.even = even
+        self.ranks = ranks
+        self.eps = eps
+
+    def tensor(self) -> Tensor:
+        """T_0, of one spin."""
+        return initial_tensor(self.beta, self.even)
+
+    def forward(self) -> ForwardResult:
+        """lnZ/N = sum of 2^-n ln(norm of T_n), and 2^-steps ln(trace of the last tensor)."""
+        t = self.tensor()
+        total = None
+        for step in self.beta.device.layers(len(self.ranks)):
+            t, log_norm = renormalised(t, self.ranks[step], self.eps)
+            weighted = log_norm * 2.0**-step
+            total = weighted if total is None else total + weighted
+            del log_norm, weighted
+        last = trace(t).log() * 2.0 ** -len(self.ranks)
+        return ForwardResult(last if total is None else total + last, {"beta": self.beta})
+
+
+@dataclass(frozen=True)
+class TrgWorkload:
+    """`steps` steps that keep at most `chi` singular values, at inverse temperature `beta`."""
+
+    steps: int = 20
+    chi: int = 16
+    beta: float = 0.3
+    svd_eps: float = 1e-12
+    dtype: str = "float64"
+
+    @property
+    def title(self) -> str:
+        broadened = "" if self.svd_eps == 1e-12 else f", svd eps = {self.svd_eps:g}"
+        return f"steps = {self.steps}, chi = {self.chi}, beta = {self.beta:g}{broadened}"
+
+    @property
+    def layer_count(self) -> int:
+        return self.steps
+
+    def layer_name(self, layer: int) -> str:
+        return f"step {layer + 1}"
+
+    @property
+    def settings(self) -> dict[str, object]:
+        return {
+            "name": "trg",
+            "steps": self.steps,
+            "chi": self.chi,
+            "beta": self.beta,
+            "svd_eps": self.svd_eps,
+            "dtype": self.dtype,
+            "loss_name": "lnZ/N",
+        }
+
+    @property
+    def ranks(self) -> list[int]:
+        """How many singular values each step keeps."""
+        return kept_ranks(self.steps, self.chi)
+
+    @property
+    def exact(self) -> Exact | None:
+        return exact_values(self.beta, self.steps)
+
+    @property
+    def by_hand(self) -> ByHand:
+        return kept_by_hand(self.ranks, np.dtype(self.dtype).itemsize)
+
+    def load(self, device: Device) -> TrgNetwork:
+        beta = device.tensor([self.beta], self.dtype).require_grad()
+        even = device.tensor(np.reshape(EVEN, (2, 2, 2, 2)), self.dtype)
+        return TrgNetwork(beta, even, self.ranks, self.svd_eps)
+
+    @property
+    def shrink_hint(self) -> str:
+        return "use a smaller --chi or fewer --steps"
+
+    def parameters(self) -> dict[str, Any]:
+        return {"beta": np.array([self.beta], self.dtype)}
+
+    def with_parameters(self, arrays: Mapping[str, Any]) -> TrgWorkload:
+        return replace(self, beta=float(arrays["beta"][0]))
+
+    def as_graph(self) -> GraphCase | None:
+        return None
+
+    def needed_bytes(self, strategies: Sequence[str]) -> int:
+        """Both decompositions of the largest step, packed; of all steps under `none`."""
+        item_bytes = np.dtype(self.dtype).itemsize
+        sizes = [2, *self.ranks][: self.steps]
+        packed = [2 * (2 * size**2 + 1) * size**2 * item_bytes for size in sizes]
+        return sum(packed) if "none" in strategies else max(packed, default=0)
+
+
+@workload("trg", "steps", "chi", "beta", "svd_eps", "dtype")
+def open_trg(argument: str, options: WorkloadOptions) -> list[Workload]:
+    """`trg`: one workload for each number of steps.
+
+    Raises:
+        UsageError: an argument after the name, or a value that the program does not take.
+    """
+    if argument:
+        raise UsageError(
+            f"workload `trg` takes no argument, got `{argument}`", "use --steps, --chi, --beta"
+        )
+    needed = f"above 0 and at most {MOST_BETA:g}"
+    _check("beta", options.beta, needed, 0.0 < options.beta <= MOST_BETA)
+    _check("svd-eps", options.svd_eps, "0 or a positive number", 0.0 <= options.svd_eps < math.inf)
+    counts = whole_numbers("steps", options.steps)
+    _check("steps", options.steps, f"at most {MOST_STEPS}", max(counts) <= MOST_STEPS)
+    dtype = options.dtype or "float64"
+    return [
+        TrgWorkload(steps, options.chi, options.beta, options.svd_eps, dtype) for steps in counts
+    ]
+
+
+def _check(option: str, value: object, needed: str, holds: bool) -> None:
+    if not holds:
+        raise UsageError(f"--{option} is {value}", f"it has to be {needed}")
