@@ -47,6 +47,13 @@ class NodeCreated:
 
 
 @dataclass(frozen=True, slots=True)
+class LayerStarted:
+    """The forward pass of a network begins a layer, counted from 0."""
+
+    layer: int
+
+
+@dataclass(frozen=True, slots=True)
 class ValueNamed:
     """A value got a name that policies may ask for."""
 
@@ -124,6 +131,7 @@ class GradientRegistered:
 
 Event: TypeAlias = (
     NodeCreated
+    | LayerStarted
     | ValueNamed
     | RegionClosed
     | BackwardStarted

@@ -72,7 +72,7 @@ def test_the_command_ends_with_5_and_the_evidence(
     assert run_command(["check", "-q", "--layers", "3", "--n", "8"]) == 5
     text = capsys.readouterr().out
     assert "balanced: FAILED" in text
-    assert "node 11 (sigmoid, ckptcli/workloads/silu.py:" in text
+    assert "node 11 (sigmoid, layer 2, ckptcli/workloads/silu.py:" in text
     assert "element [1, 2]" in text
 
 

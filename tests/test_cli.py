@@ -273,7 +273,7 @@ def test_a_bad_file_found_by_search_is_reported_and_skipped(ckpt: Command, tmp_p
         (("run", "--workload", "silo"), "did you mean `silu`?"),
         (("run", "--workload", "silu:3"), "workload `silu` takes no argument"),
         (("run", "--workload", "graph"), "workload `graph` needs a file"),
-        (("run", "--workload", f"graph:{DATA}/burn_conformance.jsonl"), "holds 400 cases"),
+        (("run", "--workload", f"graph:{DATA}/burn_conformance.jsonl"), "stands for 400 programs"),
         (("run", "--workload", f"graph:{DATA}/burn_conformance.jsonl#400"), "no case `400`"),
         (("run", "--workload", "graph:absent.json"), "cannot read graph file `absent.json`"),
         (("run", "--config", "absent.toml"), "config file `absent.toml` does not exist"),

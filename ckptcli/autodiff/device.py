@@ -21,7 +21,7 @@ from ckptcli.checkpoint.strategies.base import LayerRegion, Strategy
 from ckptcli.checkpoint.strategies.none import NoCheckpointing
 from ckptcli.checkpoint.strategies.registry import parse_strategy
 from ckptcli.errors import DeviceError
-from ckptcli.events import Sink
+from ckptcli.events import LayerStarted, Sink
 from ckptcli.graph import Node, fresh_node_ids, leaf_node, process_node_ids
 
 
@@ -131,7 +131,8 @@ class Device:
     def layers(self, count: int) -> Iterable[int]:
         """0 to count - 1, with the strategy's regions opened and closed on the way."""
         groups = self.strategy.layer_regions(count)
-        return range(count) if groups is None else self._layers_in_regions(groups)
+        layers = range(count) if groups is None else self._layers_in_regions(groups)
+        return layers if self.sink is None else _told(layers, self.sink)
 
     def _layers_in_regions(self, groups: Sequence[LayerRegion]) -> Iterator[int]:
         layer = 0
@@ -201,6 +202,13 @@ class Device:
             f"Device<Autodiff {{ device: {self.backend.label}, "
             f"checkpointing: {self.strategy.label} }}>"
         )
+
+
+def _told(layers: Iterable[int], sink: Sink) -> Iterator[int]:
+    """The layers, each announced to `sink`."""
+    for layer in layers:
+        sink.emit(LayerStarted(layer))
+        yield layer
 
 
 def _no_id() -> int:

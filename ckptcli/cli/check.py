@@ -17,6 +17,8 @@ from ckptcli.cli.options import (
     check_layers,
     open_from_options,
     parse_strategies,
+    perturb_option,
+    perturbed_strategies,
     strategy_option,
     workload_options,
 )
@@ -38,6 +40,7 @@ SHOWN = 5
 @strategy_option(default="balanced")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a program on stdout.")
 @click.option("-q", "--quiet", is_flag=True, help="No warnings.")
+@perturb_option
 @workload_options(layers=4, n=32)
 @device_options
 @click.pass_context
@@ -47,6 +50,7 @@ def command(
     strategy_texts: tuple[str, ...],
     as_json: bool,
     quiet: bool,
+    perturb_text: str | None,
     **_: Any,
 ) -> int:
     """Prove each strategy: gradients, finite differences, recomputed values, effects.
@@ -66,6 +70,7 @@ def command(
     precise, _notes = open_from_options(ctx)
     for workload in workloads:
         check_layers(strategies, workload)
+    strategies, fault = perturbed_strategies(perturb_text, strategies, workloads)
     passed = True
     with backend.quiet(), warnings.catch_warnings():
         warnings.simplefilter("ignore", UntrackedBackwardWarning)
@@ -74,11 +79,13 @@ def command(
             for strategy in strategies:
                 with told_as_failure(backend, strategy.name, lambda: "a checked pass"):
                     checks.append(check(workload, strategy, exact, ctx.params["seed"], backend))
-            _print(workload.title, checks, as_json)
+            _print(workload, checks, as_json)
             for strategy, found in zip(strategies, checks):
                 if not found.passed:
                     passed = False
                     _write_smallest(workload, strategy, backend)
+    if fault is not None and not fault.hits:
+        warn([f"--perturb-replay {perturb_text} met no value that is computed again"], quiet)
     return 0 if passed else WRONG
 
 
@@ -105,19 +112,19 @@ def _write_smallest(workload: Workload, strategy: Strategy, backend: Backend) ->
     click.echo(f"the smallest graph that fails: ckpt check --workload graph:{path}", err=True)
 
 
-def _print(title: str, checks: list[Check], as_json: bool) -> None:
+def _print(workload: Workload, checks: list[Check], as_json: bool) -> None:
     if as_json:
         data = [{**asdict(found), "passed": found.passed} for found in checks]
-        click.echo(json.dumps({"schema": SCHEMA, "workload": title, "checks": data}))
+        click.echo(json.dumps({"schema": SCHEMA, "workload": workload.title, "checks": data}))
         return
-    click.echo(title)
+    click.echo(workload.title)
     for found in checks:
         click.echo(f"{found.strategy}: {'passed' if found.passed else 'FAILED'}")
-        for line in _lines(found):
+        for line in _lines(found, workload):
             click.echo(f"  {line}")
 
 
-def _lines(found: Check) -> Iterator[str]:
+def _lines(found: Check, workload: Workload) -> Iterator[str]:
     same = found.gradients - len(found.wrong_gradients)
     measure = "bit for bit"
     if found.spread is not None:
@@ -128,7 +135,8 @@ def _lines(found: Check) -> Iterator[str]:
         )
     yield f"gradients           {same} of {found.gradients} are `none`'s, {measure}"
     for name, difference in found.wrong_gradients:
-        yield f"                    {name}: {difference}"
+        moved = difference.found - difference.expected
+        yield f"                    {name}: {difference}, moved by {moved:+.2e}"
     if not found.has_float64:
         yield "finite differences  left out: the device has no float64"
     elif not found.differences:
@@ -144,9 +152,24 @@ def _lines(found: Check) -> Iterator[str]:
     yield f"recomputed values   {same} of {found.compared} are the forward's, {measure}"
     for value in found.wrong_values[:SHOWN]:
         yield (
-            f"                    node {value.node} ({value.op}, {value.source}): "
-            f"{value.difference}"
+            f"                    node {value.node} ({value.op}, "
+            f"{_place(workload, value.layer)}{value.source}): {value.difference}"
         )
+    yield from _gauge_lines(found, workload)
     own, reference = found.draws
     beside = "as under `none`" if own == reference else f"`none` takes {reference}"
     yield f"random draws        {own}, {beside}"
+
+
+def _gauge_lines(found: Check, workload: Workload) -> Iterator[str]:
+    """What differs in decompositions, in the order of the program; those with signs first."""
+    by_kind = sorted(found.gauges, key=lambda g: (not (g.flipped or g.turned), g.node))
+    for gauge in by_kind[:SHOWN]:
+        place = f"{_place(workload, gauge.layer)}node {gauge.node} (svd)"
+        yield f"decompositions      {place} differs in {gauge}"
+    if len(by_kind) > SHOWN:
+        yield f"                    and {len(by_kind) - SHOWN} more"
+
+
+def _place(workload: Workload, layer: int | None) -> str:
+    return "" if layer is None else f"{workload.layer_name(layer)}, "

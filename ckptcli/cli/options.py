@@ -17,6 +17,7 @@ from ckptcli.errors import UsageError
 from ckptcli.workloads.options import OptionText, WorkloadOptions, option_texts
 
 if TYPE_CHECKING:
+    from ckptcli.verify.perturb import Fault
     from ckptcli.workloads.base import Workload
 
 Decorator = Callable[[Any], Any]
@@ -53,8 +54,8 @@ def workload_options(**defaults: int) -> Decorator:
             "--workload",
             "workload_text",
             default="silu",
-            metavar="silu|chain|graph:FILE[#INDEX]|FILE.py:FUNCTION",
-            help="Program to run: the silu network, the chain, a graph file, or your own.",
+            metavar="silu|trg|chain|graph:FILE[#INDEX]|FILE.py:FUNCTION",
+            help="Program to run: the silu network, the TRG, the chain, a graph file, or your own.",
         ),
         *(
             _size_option(name, text, defaults.get(name, default))
@@ -93,6 +94,39 @@ def _click_type(text: OptionText, default: object) -> Any:
     if isinstance(default, float):
         return click.FloatRange(text.at_least)
     return click.IntRange(None if text.at_least is None else int(text.at_least))
+
+
+def perturb_option(function: Any) -> Any:
+    """`--perturb-replay`, for the commands that can tell a wrong recomputation."""
+    return click.option(
+        "--perturb-replay",
+        "perturb_text",
+        metavar="FAULT",
+        help="Compute again wrongly, to see it caught: reciprocal, norm, ulp, layout, float32 or "
+        "sign:STEP,a|b,COLUMN.",
+    )(function)
+
+
+def perturbed_strategies(
+    text: str | None, strategies: Sequence[Strategy], workloads: Sequence[Workload]
+) -> tuple[list[Strategy], Fault | None]:
+    """The strategies with the fault that `--perturb-replay` names, and that fault.
+
+    Raises:
+        UsageError: a text that names none, or a step that none of the programs has.
+    """
+    if text is None:
+        return list(strategies), None
+    from ckptcli.verify.perturb import parse_fault, perturbed
+
+    fault = parse_fault(text)
+    most = max(workload.layer_count for workload in workloads)
+    if fault.least_steps > most:
+        raise UsageError(
+            f"--perturb-replay `{text}` names step {fault.least_steps}, and the program has {most}",
+            f"use a step from 1 to {most}" if most else "use a workload with steps, `trg`",
+        )
+    return [perturbed(strategy, fault) for strategy in strategies], fault
 
 
 def measuring_options(function: Any) -> Any:

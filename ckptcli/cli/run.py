@@ -23,6 +23,8 @@ from ckptcli.cli.options import (
     open_from_options,
     output_options,
     parse_strategies,
+    perturb_option,
+    perturbed_strategies,
     strategy_option,
     workload_options,
 )
@@ -60,6 +62,7 @@ ROUNDS_OVER_PROCESSES = 25
 @measuring_options
 @output_options
 @gate_options
+@perturb_option
 @click.option("--force", is_flag=True, help="Run what cannot fit in memory; replace export files.")
 @click.option("-q", "--quiet", is_flag=True, help="No progress, no warnings.")
 @click.pass_context
@@ -76,6 +79,7 @@ def command(
     format_name: str | None,
     force: bool,
     timeout_s: float | None,
+    perturb_text: str | None,
     **_: Any,
 ) -> int:
     """Profile a workload: memory held and peak, recomputation, time, for each strategy.
@@ -106,6 +110,8 @@ def command(
                 return run_experiment(ctx, experiment, stops)
             workload, warnings = _one_workload(ctx)
             check_layers(strategies, workload)
+            strategies, fault = perturbed_strategies(perturb_text, strategies, [workload])
+            warnings += [f"recomputation is wrong on purpose: {fault.text}"] if fault else []
             profiling.check_peers(engines, workload)
             backend = open_device(ctx.params)
             warnings += [*([threads_warning] if threads_warning else []), *notes]
@@ -141,8 +147,8 @@ def _one_workload(ctx: click.Context) -> tuple[Workload, list[str]]:
     if len(workloads) > 1:
         text = ctx.params["workload_text"]
         raise UsageError(
-            f"`{text}` holds {len(workloads)} cases, `ckpt run` profiles one",
-            f"name one, `--workload {text}#0`",
+            f"`{text}` stands for {len(workloads)} programs, `ckpt run` profiles one",
+            f"name one, `--workload {text}#0`" if ":" in text else "give each option one value",
         )
     return workloads[0], warnings
 
@@ -225,6 +231,7 @@ def _child_arguments(params: dict[str, Any], job: _Job) -> list[str]:
         "--backend": params["backend_name"],
         "--device": params["device_name"],
         "--threads": params["threads"],
+        "--perturb-replay": params["perturb_text"],
         "--warmup": params["warmup"],
         "--threshold": params["threshold_percent"],
         "--reps": -(-total // params["processes"]),

@@ -16,6 +16,7 @@ from ckptcli.events import Fanout, Recorder
 from ckptcli.verify.bits import Difference, first_difference, relative_distance
 from ckptcli.verify.differences import DirectionalDifference, directional_differences
 from ckptcli.verify.fidelity import FidelitySink, Infidelity
+from ckptcli.verify.gauge import GaugeChange
 from ckptcli.workloads.base import Workload
 
 
@@ -30,6 +31,7 @@ class Check:
         differences: the gradient against finite differences; empty where it was not asked for.
         compared: how many recomputed values were held against the originals.
         wrong_values: those that are not the same, to the same measure.
+        gauges: how each decomposition that is not the same differs, in the order of recomputation.
         draws: how many random draws the pass took from the stream, `none`'s behind it.
         spread: how far two runs of `none` lie apart, relative to each gradient's largest element;
             None for a deterministic library, where bits are compared.
@@ -45,6 +47,7 @@ class Check:
     draws: tuple[int, int]
     spread: float | None = None
     has_float64: bool = True
+    gauges: tuple[GaugeChange, ...] = ()
 
     @property
     def passed(self) -> bool:
@@ -96,6 +99,7 @@ def check(
         draws=(own.draws, reference.draws),
         spread=spread,
         has_float64=has_float64,
+        gauges=tuple(own.fidelity.gauges),
     )
 
 

@@ -13,24 +13,27 @@ from typing import Any
 
 from ckptcli.backends.base import Backend
 from ckptcli.backends.ledger import Ledger
-from ckptcli.events import Event, NodeCreated, Recomputed
+from ckptcli.events import Event, LayerStarted, NodeCreated, Recomputed
 from ckptcli.verify.bits import Difference, first_difference
+from ckptcli.verify.gauge import GaugeChange, gauge_change
 
 
 @dataclass(frozen=True, slots=True)
 class Infidelity:
-    """A recomputed value that is not the original."""
+    """A recomputed value that is not the original; `layer` is where in a network it was made."""
 
     node: int
     op: str
     source: str
     difference: Difference
+    layer: int | None = None
 
 
 class FidelitySink:
     """Compares; `compared` counts the recomputed values, `wrong` has those that differ.
 
     `spread` is how far two runs of the library lie apart, if its bits are not to be compared.
+    `gauges` says of each decomposition that differs how it does.
     `detaches` is whether the program cuts a value off from where it came from.
     """
 
@@ -38,7 +41,12 @@ class FidelitySink:
         self._spread = spread
         self.compared = 0
         self.wrong: list[Infidelity] = []
+        self.gauges: list[GaugeChange] = []
         self.detaches = False
+        self._layer: int | None = None
+        self._layers: dict[int, int | None] = {}
+        self._columns: dict[int, int] = {}
+        self._shapes: dict[int, tuple[int, ...]] = {}
         self._named: set[int] = set()
         self._ledger = ledger
         self._backend = backend
@@ -46,11 +54,17 @@ class FidelitySink:
         self._sources: dict[int, str] = {}
 
     def emit(self, event: Event) -> None:
+        if isinstance(event, LayerStarted):
+            self._layer = event.layer
         if isinstance(event, NodeCreated):
             self._look_for_detach(event)
         if isinstance(event, NodeCreated) and event.op is not None:
             self._originals[event.node_id] = self._values(event.storage)
             self._sources[event.node_id] = event.source
+            self._layers[event.node_id] = self._layer
+            self._shapes[event.node_id] = event.shape
+            for parent in event.parents if event.op == "slice" else ():
+                self._columns[parent] = max(self._columns.get(parent, 0), event.shape[-1])
         elif isinstance(event, Recomputed):
             self._compare(event)
 
@@ -74,6 +88,12 @@ class FidelitySink:
             return
         self.compared += 1
         difference = first_difference(original, value, self._spread)
-        if difference is not None:
-            source = self._sources[event.node_id]
-            self.wrong.append(Infidelity(event.node_id, event.op, source, difference))
+        if difference is None:
+            return
+        node, layer = event.node_id, self._layers[event.node_id]
+        self.wrong.append(Infidelity(node, event.op, self._sources[node], difference, layer))
+        if event.op == "svd":
+            shape = self._shapes[node]
+            before, after = original.reshape(shape), value.reshape(shape)
+            columns = self._columns.get(node, shape[1])
+            self.gauges.append(gauge_change(before, after, node, layer, columns))
