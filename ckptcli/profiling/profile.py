@@ -260,8 +260,7 @@ def profile(
 
     Raises:
         UnknownNameError: a name that no registry has.
-        UsageError: no strategy, a graph file with several cases, or a workload that the engines
-            cannot run.
+        UsageError: no strategy, several cases, or a workload that the engines cannot run.
         PassOutOfMemory: no strategy fits; one that does not is left out and told in `failures`.
     """
     chosen = [parse_strategy(s) if isinstance(s, str) else s for s in strategies]
