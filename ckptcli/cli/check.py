@@ -50,7 +50,6 @@ def command(
     strategy_texts: tuple[str, ...],
     as_json: bool,
     quiet: bool,
-    perturb_text: str | None,
     **_: Any,
 ) -> int:
     """Prove each strategy: gradients, finite differences, recomputed values, effects.
@@ -70,7 +69,7 @@ def command(
     precise, _notes = open_from_options(ctx)
     for workload in workloads:
         check_layers(strategies, workload)
-    strategies, fault = perturbed_strategies(perturb_text, strategies, workloads)
+    strategies, fault = perturbed_strategies(ctx, strategies, workloads)
     passed = True
     with backend.quiet(), warnings.catch_warnings():
         warnings.simplefilter("ignore", UntrackedBackwardWarning)
@@ -85,7 +84,7 @@ def command(
                     passed = False
                     _write_smallest(workload, strategy, backend)
     if fault is not None and not fault.hits:
-        warn([f"--perturb-replay {perturb_text} met no value that is computed again"], quiet)
+        warn([f"--perturb-replay {fault.text} met no value that is computed again"], quiet)
     return 0 if passed else WRONG
 
 

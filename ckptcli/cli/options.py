@@ -108,13 +108,14 @@ def perturb_option(function: Any) -> Any:
 
 
 def perturbed_strategies(
-    text: str | None, strategies: Sequence[Strategy], workloads: Sequence[Workload]
+    ctx: click.Context, strategies: Sequence[Strategy], workloads: Sequence[Workload]
 ) -> tuple[list[Strategy], Fault | None]:
     """The strategies with the fault that `--perturb-replay` names, and that fault.
 
     Raises:
         UsageError: a text that names none, or a step that none of the programs has.
     """
+    text = ctx.params["perturb_text"]
     if text is None:
         return list(strategies), None
     from ckptcli.verify.perturb import parse_fault, perturbed

@@ -79,7 +79,6 @@ def command(
     format_name: str | None,
     force: bool,
     timeout_s: float | None,
-    perturb_text: str | None,
     **_: Any,
 ) -> int:
     """Profile a workload: memory held and peak, recomputation, time, for each strategy.
@@ -105,13 +104,11 @@ def command(
     with blas_threads(threads) as threads_warning:
         profiling = importlib.import_module("ckptcli.profiling.profile")
         with opened_engines(engine_names, threads) as (engines, notes), Stops(timeout_s) as stops:
-            experiment = experiment_of(ctx.params)
-            if experiment is not None:
+            if (experiment := experiment_of(ctx.params)) is not None:
                 return run_experiment(ctx, experiment, stops)
             workload, warnings = _one_workload(ctx)
             check_layers(strategies, workload)
-            strategies, fault = perturbed_strategies(perturb_text, strategies, [workload])
-            warnings += [f"recomputation is wrong on purpose: {fault.text}"] if fault else []
+            strategies = perturbed_strategies(ctx, strategies, [workload])[0]
             profiling.check_peers(engines, workload)
             backend = open_device(ctx.params)
             warnings += [*([threads_warning] if threads_warning else []), *notes]
@@ -150,7 +147,11 @@ def _one_workload(ctx: click.Context) -> tuple[Workload, list[str]]:
             f"`{text}` stands for {len(workloads)} programs, `ckpt run` profiles one",
             f"name one, `--workload {text}#0`" if ":" in text else "give each option one value",
         )
-    return workloads[0], warnings
+    fault = ctx.params["perturb_text"]
+    return workloads[0], [
+        *warnings,
+        *([f"recomputation is wrong on purpose: {fault}"] * bool(fault)),
+    ]
 
 
 @dataclass(frozen=True, slots=True)

@@ -87,7 +87,7 @@ class ProgramWorkload:
 def open_program(argument: str, options: WorkloadOptions) -> list[Workload]:
     """`FILE.py:FUNCTION`: the program, after it has run once.
 
-    A dtype that is given is that of every tensor.
+    A dtype other than float32 is that of every tensor; with float32 dtypes are the program's own.
 
     Raises:
         UsageError: a wrong file or function, or one that returns something else.
@@ -100,5 +100,6 @@ def open_program(argument: str, options: WorkloadOptions) -> list[Workload]:
         )
     make = load_name(argument)
     check_callable(make, (None,), f"`{argument}`", "it takes the device as its one argument")
-    program = Program(argument, make, options.dtype, options.seed, {})  # type: ignore[arg-type]
+    dtype = None if options.dtype == "float32" else options.dtype
+    program = Program(argument, make, dtype, options.seed, {})  # type: ignore[arg-type]
     return [ProgramWorkload(program, try_out(program))]
