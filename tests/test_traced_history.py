@@ -203,10 +203,10 @@ thread.join()
     ("merge", "rounds", "turn"),
     [
         ("shared", 100_000, "mul"),
-        ("shared", 1_000_000, "add"),
+        ("shared", 300_000, "add"),
         ("copy", 17, "mul"),
-        ("copy", 100_000, "add"),
-        ("left", 100_000, "mul"),
+        ("copy", 50_000, "add"),
+        ("left", 30_000, "mul"),
     ],
 )
 def test_long_chains_are_built_differentiated_and_released(
