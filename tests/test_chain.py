@@ -153,6 +153,11 @@ def test_a_stop_keeps_the_complete_rounds() -> None:
     assert (data["partial"], data["stopped"]) == (True, "terminated")
 
 
+def test_the_gradient_is_printed_with_all_its_digits(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_command([*CHAIN, "--op", "mul", "--rounds", "24"]) == 0
+    assert "gradient 16777216, as it has to be\n" in capsys.readouterr().out
+
+
 def test_too_long_a_list_is_refused_and_what_is_complete_printed(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -78,7 +78,9 @@ class Squares:
             wrong.append(f"the gradient is {found!r}, it has to be {expected!r}")
         finite = found if math.isfinite(found) else None
         return [
-            Fact("gradient", finite, f"gradient {found:g}, as it has to be" * (found == expected)),
+            Fact(
+                "gradient", finite, f"gradient {found:.17g}, as it has to be" * (found == expected)
+            ),
             Fact(
                 "gradient_evaluated_s",
                 evaluate_s,
