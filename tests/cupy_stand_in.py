@@ -117,8 +117,8 @@ class Library(ModuleType):
     def get_default_memory_pool(self) -> Pool:
         return self.pool
 
-    def asnumpy(self, array: Any) -> Any:
-        return np.array(array)
+    def asnumpy(self, array: Any, order: str = "C") -> Any:
+        return np.array(array, order=order)  # type: ignore[call-overload]
 
     def __getattr__(self, name: str) -> Any:
         if name in LACKS:

@@ -17,6 +17,7 @@ import numpy as np
 from ckptcli.autodiff.device import Device
 from ckptcli.backends import numpy_namespace
 from ckptcli.backends.base import Backend
+from ckptcli.backends.host_copy import HostCopy
 from ckptcli.backends.numpy_backend import NumpyBackend
 
 Strict = Any
@@ -162,6 +163,12 @@ class StrictNamespace:
 
     def cumulative_prod(self, x: Strict, dim: int) -> Strict:
         return standard.cumulative_prod(x, axis=dim)
+
+    def to_host(self, x: Strict) -> HostCopy:
+        return HostCopy(standard.asarray(x, copy=True), self.nbytes(x))
+
+    def from_host(self, copied: HostCopy) -> Strict:
+        return standard.asarray(copied.array, copy=True)
 
     def svd(self, x: Strict) -> Strict:
         if not self.all_finite(x):

@@ -124,7 +124,7 @@ class Device:
             self.sink.emit(region.closed())
         if region.parent is None:
             self.recomputes = self.strategy.recomputes
-            region.close(needed_from_outside)
+            region.close(needed_from_outside, self.namespace.to_host)
         else:
             self.recomputes = region.parent.recomputes
 

@@ -21,6 +21,7 @@ import numpy as np
 from ckptcli.backends import numpy_namespace
 from ckptcli.backends.base import Array, Backend, Namespace, dtype_error
 from ckptcli.backends.composed import composed
+from ckptcli.backends.host_copy import HostCopy
 from ckptcli.backends.memory import AllocatorPeak
 from ckptcli.backends.numpy_backend import NumpyBackend
 from ckptcli.backends.pool_peaks import PoolPeaks
@@ -60,9 +61,15 @@ def cupy_namespace() -> Namespace:
             return cupy.atleast_1d(data).astype(np.int64, copy=False)
         return cupy.asarray(numpy_namespace.asindices(data))
 
+    def to_host(x: Any) -> HostCopy:
+        return HostCopy(cupy.asnumpy(x, order="A"), x.nbytes)
+
+    def from_host(copied: HostCopy) -> Any:
+        return cupy.array(copied.array, order="K")
+
     names = rebound(cupy)
     names.update(composed(cupy, cupyx.scipy.special.erf))
-    names.update(random=random, asindices=asindices)
+    names.update(random=random, asindices=asindices, to_host=to_host, from_host=from_host)
     return cast(Namespace, SimpleNamespace(**names))
 
 

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ckptcli.backends.base import Array, Backend, Namespace
+from ckptcli.backends.host_copy import HostCopy
 
 PYTHON_OBJECTS_BYTES = 1024
 """Allowed in a call for the Python objects of its arrays, which are traced as well."""
@@ -55,6 +56,7 @@ class Ledger:
 
     def __init__(self) -> None:
         self.bytes_in_use = 0
+        self.host_bytes_in_use = 0
         self.history: list[Storage] = []
         self.peak = Peak(0, 0, None)
         self._live: dict[int, tuple[Storage, weakref.ref[Any]]] = {}
@@ -79,6 +81,14 @@ class Ledger:
         self._live[key] = (storage, reference)
         self.history.append(storage)
         self._add(storage.storage_bytes)
+
+    def observe_host(self, copied: HostCopy) -> None:
+        """Count what was moved to the host, apart from the storages, until it is let go of."""
+        self.host_bytes_in_use += copied.host_bytes
+        weakref.finalize(copied, self._release_host, copied.host_bytes).atexit = False
+
+    def _release_host(self, host_bytes: int) -> None:
+        self.host_bytes_in_use -= host_bytes
 
     def storage(self, storage_id: int) -> Storage | None:
         """The live storage with this identity, if it is counted."""
@@ -143,7 +153,9 @@ class TrackedNamespace:
 
         def tracked(*args: Any, **kwargs: Any) -> Any:
             result = ledger.call(function, *args, **kwargs)
-            if hasattr(result, "nbytes"):
+            if isinstance(result, HostCopy):
+                ledger.observe_host(result)
+            elif hasattr(result, "nbytes"):
                 ledger.observe(result, inner)
             return result
 

@@ -58,6 +58,7 @@ from numpy import (
 )
 from numpy.typing import NDArray
 
+from ckptcli.backends.host_copy import HostCopy
 from ckptcli.backends.numpy_special import (
     erf as erf,
     gelu as gelu,
@@ -333,6 +334,17 @@ def asbool(mask: Any) -> AnyArray:
 def all_finite(x: AnyArray) -> bool:
     """Whether no element is infinite or not a number."""
     return bool(np.isfinite(x).all())
+
+
+def to_host(x: AnyArray) -> HostCopy:
+    """A copy in host memory, its axes in the same order."""
+    return HostCopy(x.copy(order="K"), x.nbytes)
+
+
+def from_host(copied: HostCopy) -> AnyArray:
+    """An array of the device's from a copy in host memory."""
+    array: AnyArray = copied.array.copy(order="K")
+    return array
 
 
 def dtype_name(x: AnyArray) -> str:

@@ -17,6 +17,7 @@ import numpy as np
 import torch
 
 from ckptcli.backends import numpy_namespace
+from ckptcli.backends.host_copy import HostCopy
 from ckptcli.backends.random_keys import RandomKey, draw
 from ckptcli.backends.slices import forward_slices
 
@@ -293,6 +294,13 @@ class TorchNamespace:
 
     def zeros_indices(self, shape: tuple[int, ...]) -> Tensor:
         return torch.zeros(shape, dtype=torch.int64, device=self.device)
+
+    def from_host(self, copied: HostCopy) -> Tensor:
+        return copied.array.to(self.device, copy=True)
+
+    @staticmethod
+    def to_host(x: Tensor) -> HostCopy:
+        return HostCopy(x.to("cpu", copy=True), x.nbytes)
 
     def asindices(self, data: Any) -> Tensor:
         if not isinstance(data, torch.Tensor):

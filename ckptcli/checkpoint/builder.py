@@ -15,7 +15,9 @@ from collections.abc import Iterable
 from typing import Any
 
 from ckptcli.backends.base import Namespace
+from ckptcli.backends.host_copy import HostCopy
 from ckptcli.checkpoint.checkpointer import Checkpointer, WatchedCheckpointer
+from ckptcli.checkpoint.offloading import OffloadingCheckpointer, WatchedOffloadingCheckpointer
 from ckptcli.checkpoint.region_plan import Plans, plan_regions
 from ckptcli.checkpoint.region_retriever import RegionRetriever
 from ckptcli.checkpoint.retriever import Retriever
@@ -64,12 +66,13 @@ def build(steps: list[Node], namespace: Namespace, sink: Sink | None) -> Retriev
 class _States:
     """What the checkpointer is made of, while it is being counted."""
 
-    __slots__ = ("required", "retro_forwards", "values")
+    __slots__ = ("offloads", "required", "retro_forwards", "values")
 
     def __init__(self) -> None:
         self.values: dict[int, Any] = {}
         self.required: dict[int, int] = {}
         self.retro_forwards: dict[int, Node] = {}
+        self.offloads = False
 
     def require(self, node: Node) -> None:
         """Count one use of `node`; on its first, one use of each parent too, up to held values."""
@@ -94,6 +97,7 @@ class _States:
             held = None if node.region is None else node.region.take_held(node)
             if held is not None:
                 self.values.setdefault(node.id, held)
+                self.offloads = self.offloads or isinstance(held, HostCopy)
         self._share_backups(plans.constants())
         return plans
 
@@ -130,8 +134,10 @@ class _States:
         )
 
     def checkpointer(self, namespace: Namespace, sink: Sink | None) -> Checkpointer:
+        states = (self.values, self.required, self.retro_forwards, namespace)
         if sink is None:
-            return Checkpointer(self.values, self.required, self.retro_forwards, namespace)
-        watched = WatchedCheckpointer(self.values, self.required, self.retro_forwards, namespace)
+            return (OffloadingCheckpointer if self.offloads else Checkpointer)(*states)
+        kind = WatchedOffloadingCheckpointer if self.offloads else WatchedCheckpointer
+        watched = kind(*states)
         watched.sink = sink
         return watched

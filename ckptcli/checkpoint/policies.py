@@ -9,9 +9,9 @@ itself.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from ckptcli.checkpoint.user_code import is_user_code, load_name
 from ckptcli.errors import UnknownNameError, UsageError
@@ -46,7 +46,11 @@ class ValueInfo:
         return cls(op.name, name, getattr(node.params, "batch_dims", 0), node.params)
 
 
-Policy: TypeAlias = Callable[[ValueInfo], bool]
+OFFLOAD: Literal["offload"] = "offload"
+"""The answer of a policy that saves a value in the host's memory."""
+
+Answer: TypeAlias = bool | Literal["offload"]
+Policy: TypeAlias = Callable[[ValueInfo], Answer]
 
 
 def nothing_saveable(value: ValueInfo) -> bool:
@@ -67,6 +71,11 @@ def dots_saveable(value: ValueInfo) -> bool:
 def dots_with_no_batch_dims_saveable(value: ValueInfo) -> bool:
     """Save outputs of matrix products without batch dims; no convolutions."""
     return value.op in ("matmul", "linear") and value.batch_dims == 0
+
+
+def offload_dot_with_no_batch_dims(value: ValueInfo) -> Answer:
+    """Save what `dots_with_no_batch_dims_saveable` does, on the host."""
+    return OFFLOAD if dots_with_no_batch_dims_saveable(value) else False
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,8 +105,21 @@ class SaveFromBothPolicies:
     first: Policy
     second: Policy
 
-    def __call__(self, value: ValueInfo) -> bool:
+    def __call__(self, value: ValueInfo) -> Answer:
         return self.first(value) or self.second(value)
+
+
+@dataclass(frozen=True, slots=True)
+class SaveAndOffloadOnlyTheseNames:
+    """`save_and_offload_only_these_names` as data."""
+
+    names_saved: tuple[str, ...]
+    names_offloaded: tuple[str, ...]
+
+    def __call__(self, value: ValueInfo) -> Answer:
+        if value.name in self.names_offloaded:
+            return OFFLOAD
+        return value.name in self.names_saved
 
 
 def save_only_these_names(*names: str) -> Policy:
@@ -110,8 +132,27 @@ def save_any_names_but_these(*names: str) -> Policy:
     return SaveAnyNamesButThese(names)
 
 
+def save_and_offload_only_these_names(
+    names_saved: Sequence[str], names_offloaded: Sequence[str]
+) -> Policy:
+    """Save values with one of the first names on the device, with one of the second on the host.
+
+    Raises:
+        UsageError: a name in both, or no name to offload.
+    """
+    both = sorted(set(names_saved) & set(names_offloaded))
+    if both:
+        raise UsageError(f"`{both[0]}` is both to be saved and to be offloaded", "name it once")
+    if not names_offloaded:
+        raise UsageError(
+            "policy `save_and_offload_only_these_names` needs names to offload",
+            "write `save_and_offload_only_these_names(SAVED, ... | OFFLOADED, ...)`",
+        )
+    return SaveAndOffloadOnlyTheseNames(tuple(names_saved), tuple(names_offloaded))
+
+
 def save_from_both_policies(first: Policy, second: Policy) -> Policy:
-    """Save what either saves: a union, as in JAX."""
+    """Save what either saves: a union, as in JAX. Where both save, the first says where."""
     return SaveFromBothPolicies(first, second)
 
 
@@ -123,6 +164,8 @@ def names_in(policy: Policy) -> set[str]:
         current = stack.pop()
         if isinstance(current, SaveOnlyTheseNames | SaveAnyNamesButThese):
             names.update(current.names)
+        elif isinstance(current, SaveAndOffloadOnlyTheseNames):
+            names.update(current.names_saved, current.names_offloaded)
         elif isinstance(current, SaveFromBothPolicies):
             stack += [current.first, current.second]
     return names
@@ -135,12 +178,14 @@ _PLAIN: dict[str, Policy] = {
         everything_saveable,
         dots_saveable,
         dots_with_no_batch_dims_saveable,
+        offload_dot_with_no_batch_dims,
     )
 }
 _WITH_NAMES: dict[str, Callable[..., Policy]] = {
     policy.__name__: policy for policy in (save_only_these_names, save_any_names_but_these)
 }
 _OF_POLICIES = save_from_both_policies.__name__
+_OF_TWO_LISTS = save_and_offload_only_these_names.__name__
 
 
 def parse_policy(text: str) -> Policy:
@@ -156,13 +201,17 @@ def parse_policy(text: str) -> Policy:
             raise UsageError(f"policy `{text}` is not a function", "it takes a `ValueInfo`")
         return policy
     name, bracket, rest = text.strip().partition("(")
-    known = [*_PLAIN, *_WITH_NAMES, _OF_POLICIES]
+    known = [*_PLAIN, *_WITH_NAMES, _OF_POLICIES, _OF_TWO_LISTS]
     if name not in known:
         raise UnknownNameError("policy", name, known)
     if bracket and not (rest.endswith(")") and _is_balanced(rest[:-1])):
         raise UsageError(
             f"the brackets of policy `{text}` do not match", f"write `{name}(...)`, closed once"
         )
+    if name == _OF_TWO_LISTS:
+        saved, _, offloaded = rest.removesuffix(")").partition("|")
+        lists = (split_outside_brackets(saved), split_outside_brackets(offloaded))
+        return save_and_offload_only_these_names(*lists)
     arguments = split_outside_brackets(rest[:-1]) if bracket else []
     if name in _PLAIN:
         if arguments:

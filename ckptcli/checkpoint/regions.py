@@ -17,7 +17,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ckptcli.checkpoint.policies import Policy, ValueInfo, names_in
+from ckptcli.backends.host_copy import HostCopy
+from ckptcli.checkpoint.policies import OFFLOAD, Policy, ValueInfo, names_in
 from ckptcli.events import RegionClosed
 from ckptcli.graph import Node
 
@@ -33,10 +34,21 @@ class Region:
         saved_ids: the values that this region's policy saves.
         nodes: (outer-most only) every node made inside, inner regions' too.
         held: (outer-most only) node id -> value that got its name after it was made: ops that had
-            used it before find it here.
+            used it before find it here; and what is offloaded.
+        offloaded_ids: (outer-most only) the values that are saved on the host.
     """
 
-    __slots__ = ("_outermost", "depth", "held", "name", "nodes", "parent", "policy", "saved_ids")
+    __slots__ = (
+        "_outermost",
+        "depth",
+        "held",
+        "name",
+        "nodes",
+        "offloaded_ids",
+        "parent",
+        "policy",
+        "saved_ids",
+    )
 
     def __init__(self, name: str, policy: Policy, parent: Region | None) -> None:
         self.name = name
@@ -47,6 +59,7 @@ class Region:
         self.saved_ids: set[int] = set()
         self.nodes: list[Node] = []
         self.held: dict[int, Any] = {}
+        self.offloaded_ids: set[int] = set()
 
     @property
     def root(self) -> Region:
@@ -62,8 +75,12 @@ class Region:
         """Ask the policies from here outward; the first that does not save is the owner's."""
         region: Region | None = self
         while region is not None:
-            if node.id not in region.saved_ids and not region.policy(info):
-                return region
+            if node.id not in region.saved_ids:
+                answer = region.policy(info)
+                if not answer:
+                    return region
+                if answer == OFFLOAD:
+                    self.root.offloaded_ids.add(node.id)
             region.saved_ids.add(node.id)
             region = region.parent
         return None
@@ -93,10 +110,23 @@ class Region:
             tuple(node.id for node in self.nodes),
         )
 
-    def close(self, needed_from_outside: Callable[[list[Node]], set[int]]) -> None:
-        """(Outer-most only) keep what may be needed from outside, and let go of everything else."""
+    def close(
+        self,
+        needed_from_outside: Callable[[list[Node]], set[int]],
+        to_host: Callable[[Any], HostCopy],
+    ) -> None:
+        """(Outer-most only) keep what may be needed from outside, and let go of everything else.
+
+        What is to be offloaded is held here alone, on the host.
+        """
+        if self.offloaded_ids:
+            self._collect_offloaded()
         needed = needed_from_outside(self.nodes)
-        self.held = {node_id: value for node_id, value in self.held.items() if node_id in needed}
+        self.held = {
+            node_id: to_host(value) if node_id in self.offloaded_ids else value
+            for node_id, value in self.held.items()
+            if node_id in needed
+        }
         for node in self.nodes:
             kept = [
                 (parent, value)
@@ -107,6 +137,30 @@ class Region:
             node.backup_values = tuple(value for _, value in kept)
             node.recompute = False
         self.nodes = []
+
+    def _collect_offloaded(self) -> None:
+        """Move the values that are to be offloaded from the nodes to `held`."""
+        self.offloaded_ids = {
+            node.id
+            for node in self.nodes
+            if node.id in self.offloaded_ids and node.tracked and owner_of(node) is None
+        }
+        for node in self.nodes:
+            if node.saved:
+                node.saved_values = self._without_offloaded(node.saved, node.saved_values)
+            if node.backup:
+                node.backup_values = self._without_offloaded(node.backup, node.backup_values)
+
+    def _without_offloaded(
+        self, nodes: tuple[Node, ...], values: tuple[Any, ...]
+    ) -> tuple[Any, ...]:
+        kept = []
+        for node, value in zip(nodes, values):
+            is_offloaded = value is not None and node.id in self.offloaded_ids
+            if is_offloaded:
+                self.held.setdefault(node.id, value)
+            kept.append(None if is_offloaded else value)
+        return tuple(kept)
 
     def take_held(self, node: Node) -> Any | None:
         """What `held` has for `node`, if anything; a constant's value stays for other passes."""

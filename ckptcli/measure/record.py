@@ -52,7 +52,8 @@ class AllocatorPeak:
 class Memory:
     """The exact account of one pass. Peaks: the ledger's, and with kernel temporaries.
 
-    `allocator_*` is what the device's allocator tells beside them; None where it tells nothing.
+    `offloaded_bytes` are on the host after forward. `allocator_*` is what the device's allocator
+    tells beside them; None where it tells nothing.
     """
 
     params_input_bytes: int
@@ -67,6 +68,7 @@ class Memory:
     after_backward_bytes: int
     allocator_forward: AllocatorPeak | None = None
     allocator_backward: AllocatorPeak | None = None
+    offloaded_bytes: int = 0
 
     @property
     def peak_forward_bytes(self) -> int:

@@ -113,6 +113,7 @@ class _Account:
         self.start_phase("forward", allocator)
         result = network.forward()
         forward_peak, after_forward_bytes = ledger.peak, ledger.bytes_in_use
+        offloaded_bytes = ledger.host_bytes_in_use
         allocator_forward = _reading(allocator)
         storage_id = watched.namespace.storage_id
         for tensor in result.parameters.values():
@@ -137,6 +138,7 @@ class _Account:
             peak_live=_peak_live(ledger, ledger.peak.tick, labeller, saved),
             after_backward_bytes=ledger.bytes_in_use,
             allocator_forward=allocator_forward,
+            offloaded_bytes=offloaded_bytes,
             allocator_backward=_reading(allocator),
         )
         parameters = {tensor.node.id for tensor in result.parameters.values()}

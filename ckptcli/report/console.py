@@ -263,6 +263,8 @@ def _held_reading(record: StrategyRecord, reference: StrategyRecord) -> str:
     saved = units.change(record.memory.saved_bytes, reference.memory.saved_bytes)
     peak = units.change(record.memory.ledger_peak_bytes, reference.memory.ledger_peak_bytes)
     word = gradients_word(record, reference)
+    if record.memory.offloaded_bytes:
+        saved += f" and {units.size(record.memory.offloaded_bytes)} on the host"
     return f"holds {saved} after forward; peaks {peak}; gradients {word}"
 
 

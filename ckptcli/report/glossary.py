@@ -166,6 +166,8 @@ GLOSSARY = {
     "beside the ledger and decides no verdict.",
     "run-to-run spread": "How far two runs of one program lie apart on a library that is not "
     "deterministic. Gradients that differ no more than that are not wrong.",
+    "offloaded": "Bytes that a policy moved to the host's memory after a region; they come back at "
+    "their first use in the backward pass. What the ledger counts on the device is without them.",
     "n/a": "Not known, or not measured. Never 0.",
 }
 """Term -> one or two sentences."""
@@ -200,6 +202,7 @@ ALIASES = {
     "library": "backend",
     "max": "range",
     "min": "least",
+    "offloaded_bytes": "offloaded",
     "p5": "percentile",
     "p95": "percentile",
     "params_input_bytes": "params + input",
