@@ -30,6 +30,7 @@ from ckptcli.report.console import Screen, render_run
 from ckptcli.verify.check import check
 from ckptcli.workloads.silu import SiluWorkload
 from tests.backend_kit import NEEDS_TORCH
+from tests.records import balanced_record, none_record, run_record
 from tests.test_cli import Command, ckpt as ckpt
 
 TINY = ("--layers", "2", "--n", "8")
@@ -311,6 +312,22 @@ def test_a_program_of_the_users_runs_on_torch(ckpt: Command, dtype: str) -> None
     assert {node.dtype for node in record.strategies[0].trace.nodes} == {dtype}
     assert record.strategies[1].judgement is not None
     assert record.strategies[1].judgement.word != "wrong"
+
+
+@pytest.mark.parametrize(
+    ("config", "words"),
+    [
+        ({"backend_name": "torch", "device_name": "cuda:1"}, "--backend torch --device cuda:1 "),
+        ({"backend_name": "cupy", "device_name": None}, "--backend cupy "),
+        ({"backend_name": "numpy", "device_name": None}, ""),
+        ({}, ""),
+    ],
+)
+def test_the_backend_in_the_command_that_measures_again(
+    config: dict[str, object], words: str
+) -> None:
+    record = run_record(none_record(), balanced_record(), config=config)
+    assert f"--dtype float32 {words}--seed 0" in (command_line(record) or "")
 
 
 @NEEDS_TORCH

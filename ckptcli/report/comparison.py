@@ -289,6 +289,9 @@ def command_line(record: RunRecord, reps: int | None = None) -> str | None:
     for name, value in record.workload.items():
         if name != "name" and (not from_file or record.config.get(name) == value):
             words += [f"--{name.replace('_', '-')}", str(value)]
+    backend, device = record.config.get("backend_name"), record.config.get("device_name")
+    words += ["--backend", str(backend)] if backend not in (None, "numpy") else []
+    words += ["--device", str(device)] if device is not None else []
     words += ["--seed", str(record.seed), "--reps", str(reps or max(1, record.rounds))]
     for name, option in _MEASURING.items():
         if record.config.get(name) is not None:
