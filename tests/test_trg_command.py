@@ -68,6 +68,19 @@ def test_of_twenty_steps_the_exact_pair_is_onsagers(capsys: pytest.CaptureFixtur
     assert remat["saved_bytes"] == 8393032
 
 
+@pytest.mark.slow
+def test_a_difference_that_says_little_is_said_to(capsys: pytest.CaptureFixture[str]) -> None:
+    """Near the critical point the loss of 20 steps is rough on the scale of the steps."""
+    data = record(capsys, "--beta", "0.44", "-s", "none")
+    (entry,) = data["strategies"]
+    assert entry["gradient"] == pytest.approx(GOLDEN[0.44][20][1], rel=1e-11)
+    assert any(
+        re.match("the finite difference of the loss (is only|cannot)", warning)
+        for warning in data["warnings"]
+    )
+
+
+@pytest.mark.slow
 def test_between_torus_and_infinite_lattice_nothing_is_exact(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -95,6 +108,7 @@ def test_a_record_from_before_these_keys_is_read(capsys: pytest.CaptureFixture[s
     assert (outcome.gradient, outcome.exact, outcome.finite_difference) == (None, None, None)
 
 
+@pytest.mark.slow
 def test_the_screen_has_the_table_of_the_experiment(capsys: pytest.CaptureFixture[str]) -> None:
     text = printed(capsys, *RUN, "--steps", "5", "-s", "none", "-s", "remat", "--width", "120")
     assert "lnZ/N = 0.792026414104853, exact 0.792026414104853, error " in text
@@ -108,6 +122,7 @@ def test_the_screen_has_the_table_of_the_experiment(capsys: pytest.CaptureFixtur
     assert (none, remat) == ("none", "remat")
 
 
+@pytest.mark.slow
 def test_a_gradient_that_is_nan_is_said(capsys: pytest.CaptureFixture[str]) -> None:
     arguments = [*RUN, "--steps", "5", "--svd-eps", "0", "-s", "none"]
     assert run_command(arguments) == 0

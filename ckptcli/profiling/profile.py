@@ -27,7 +27,7 @@ from ckptcli.profiling.peer_passes import PeerPass, check_peers, disagreement, p
 from ckptcli.profiling.timed_pass import TimedPass
 from ckptcli.units import size
 from ckptcli.verify.check import within_spread
-from ckptcli.verify.differences import scalar_difference
+from ckptcli.verify.differences import TOLERANCE, scalar_difference
 from ckptcli.version import VERSION
 from ckptcli.workloads.base import Workload
 from ckptcli.workloads.options import WorkloadOptions
@@ -144,11 +144,13 @@ class _Profile:
         if self.passes[0].outcome.gradient is None or parameters[0].dtype.itemsize < 8:
             return
         found = scalar_difference(self.workload, self.device.backend)
-        if not found.is_usable:
+        if found.scatter > TOLERANCE:
+            word = "is only as good as that" if found.is_usable else "cannot be used"
             self.notes.append(
-                f"the finite difference of the loss cannot be used: its two steps are "
-                f"{found.scatter:.1e} apart"
+                f"the finite difference of the loss {word}: its two steps are {found.scatter:.1e} "
+                "apart"
             )
+        if not found.is_usable:
             return
         self.passes = [
             replace(p, outcome=replace(p.outcome, finite_difference=found.difference))
