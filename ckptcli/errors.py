@@ -7,7 +7,6 @@
     │   ├── MissingLibraryError      2  a library that an option needs is not installed
     │   ├── ConfigError              2  a burn.toml named by the user that is absent or wrong
     │   └── RecordFileError          2  a saved record that cannot be read back
-    ├── ModuleError                  1  a PyTorch module of the user's own that fails
     ├── LogFileError                 1  a log file that cannot be opened or written
     ├── OutputFileError              1  an export that cannot be written
     ├── EngineError                  1  a program on the Python face that cannot run
@@ -91,10 +90,6 @@ class ConfigError(UsageError):
 
 class RecordFileError(UsageError):
     """A saved record that cannot be read back."""
-
-
-class ModuleError(CkptError):
-    """A PyTorch module of the user's own that fails; names the line of the user's file."""
 
 
 class LogFileError(CkptError):

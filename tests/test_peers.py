@@ -19,9 +19,10 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from ckptcli.autodiff.device import device
+from ckptcli.backends.numpy_backend import NumpyBackend
 from ckptcli.checkpoint.strategies.registry import parse_strategy
 from ckptcli.cli.main import run_command
-from ckptcli.errors import MissingLibraryError, UnknownNameError
+from ckptcli.errors import MissingLibraryError, UnknownNameError, UsageError
 from ckptcli.measure.peer_record import Agreement, PeerMemory, PeerRecord, PeerSample
 from ckptcli.measure.record_json import read_record, record_json, record_object
 from ckptcli.measure.record_types import first_mismatch
@@ -35,7 +36,8 @@ from ckptcli.peers.base import (
     open_engines,
     regions_of,
 )
-from ckptcli.profiling.peer_passes import own_values
+from ckptcli.peers.torch_engine import TorchEngine
+from ckptcli.profiling.peer_passes import check_peers, own_values
 from ckptcli.report.console import Screen, render_run
 from ckptcli.report.formats import registry
 from ckptcli.workloads.silu import SiluWorkload
@@ -444,6 +446,20 @@ def test_what_cannot_run(
     filled = [argument.format(file=file) for argument in arguments]
     assert run_command(["run", *filled]) == 2
     assert words in capsys.readouterr().err
+
+
+def test_times_of_two_devices_are_not_compared() -> None:
+    class OnDevice(NumpyBackend):
+        label = "Cupy(Cuda(0))"
+
+    class Engine(TorchEngine):
+        """Never asked for anything: PyTorch is not imported."""
+
+    with pytest.raises(UsageError, match=r"runs on the CPU, ckpt on Cupy\(Cuda\(0\)\)"):
+        check_peers([Engine()], SiluWorkload(1, 1), OnDevice())
+    with pytest.raises(UsageError, match="in float32 or float64, not in bfloat16"):
+        check_peers([Engine()], SiluWorkload(1, 1, dtype="bfloat16"), NumpyBackend())
+    check_peers([Engine()], SiluWorkload(1, 1), NumpyBackend())
 
 
 # In a process of its own.

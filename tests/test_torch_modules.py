@@ -34,6 +34,11 @@ def normalized():
     return nn.Sequential(nn.Linear(8, 32), nn.BatchNorm1d(32), nn.ReLU()), torch.rand(16, 8)
 
 
+def diverged():
+    network, x = sequence()
+    return network, x * float("inf")
+
+
 def double():
     network, x = sequence()
     return network.double(), x.double()
@@ -113,6 +118,11 @@ def unconnected():
     return nn.Sequential(Apart(3, 3)), torch.rand(2, 3)
 
 
+def talks():
+    print("hello")
+    return sequence()
+
+
 def raises():
     raise KeyError("here")  # the line that raises
 '''
@@ -189,6 +199,19 @@ def test_state_that_moves_twice_is_named(capsys: pytest.CaptureFixture[str], fil
     assert named == {"1.running_mean", "1.running_var", "1.num_batches_tracked"}
 
 
+def test_what_is_not_finite_is_null(capsys: pytest.CaptureFixture[str], file: str) -> None:
+    none, remat = profiled(capsys, f"{file}:diverged", "-q")["rows"]
+    assert (none["agreement"]["loss"], remat["agreement"]["loss"]) == (None, None)
+    assert remat["agreement"]["agrees"]  # the same is not finite in both
+
+
+def test_what_the_file_prints_is_no_result(capsys: pytest.CaptureFixture[str], file: str) -> None:
+    assert run_command(["saved", "--engine", "torch", "--module", f"{file}:talks", "--json"]) == 0
+    captured = capsys.readouterr()
+    assert json.loads(captured.out)["saved_tensors"] == 1
+    assert "hello" in captured.err
+
+
 def test_lists_and_dicts_are_taken_apart(capsys: pytest.CaptureFixture[str], file: str) -> None:
     data = profiled(capsys, f"{file}:Net")
     assert data["regions"] == [*(f"blocks.{i}" for i in range(3)), "heads.left", "heads.right"]
@@ -221,12 +244,12 @@ def test_the_list_sums_to_what_the_profile_says(
 @pytest.mark.parametrize(
     ("name", "code", "words"),
     [
-        ("raises", 1, f"net.py:{line_of('raises')}: KeyError: 'here'"),
-        ("Fails", 1, f"net.py:{line_of('fails')}: RuntimeError: mat1 and mat2 shapes"),
+        ("raises", 1, f"net.py:{line_of('raises')} (`raise KeyError"),
+        ("Fails", 1, f"net.py:{line_of('fails')} (`return self.inner(x) @"),
         ("nothing", 2, "gives an object of type int, not a module"),
         ("without_input", 2, "gives a module without an input"),
         ("frozen", 2, "has no parameter that requires a gradient"),
-        ("unconnected", 2, "depends on a parameter"),
+        ("unconnected", 1, "depends on a parameter"),
         ("childless", 2, "has no children to checkpoint"),
         ("sequenc", 2, "did you mean `sequence`?"),
     ],
@@ -248,7 +271,8 @@ def test_an_error_in_the_module_shows_no_traceback(file: str) -> None:
         text=True,
     )
     assert (done.returncode, done.stdout) == (1, "")
-    assert f"net.py:{line_of('fails')}: RuntimeError" in done.stderr
+    assert f"net.py:{line_of('fails')} (`" in done.stderr
+    assert "RuntimeError: mat1 and mat2 shapes" in done.stderr
     assert "Traceback" not in done.stderr
 
 

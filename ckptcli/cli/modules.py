@@ -94,11 +94,11 @@ def saved_module(ctx: click.Context) -> None:
 
 
 def _print_profile(record: Any, params: dict[str, Any]) -> None:
-    from ckptcli.measure.module_record import module_object
+    from ckptcli.measure.module_record import module_json
     from ckptcli.report.module_console import render_module
 
     if params["as_json"]:
-        click.echo(json.dumps(module_object(record), indent=2, allow_nan=False))
+        click.echo(module_json(record), nl=False)
     else:
         click.echo(render_module(record, _screen(params)), nl=False, color=True)
 

@@ -109,8 +109,8 @@ def command(
             workload, warnings = _one_workload(ctx)
             check_layers(strategies, workload)
             strategies = perturbed_strategies(ctx, strategies, [workload])[0]
-            profiling.check_peers(engines, workload)
             backend = open_device(ctx.params)
+            profiling.check_peers(engines, workload, backend)
             warnings += [*([threads_warning] if threads_warning else []), *notes]
             with Exports(export_paths, format_name, force) as exports:
                 job = _Job(workload, strategies, reference, backend, engines)

@@ -5,6 +5,7 @@ Schemas `ckpt.module/1` and `ckpt.saved-module/1`; units as in `ckpt.run/1`.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -12,6 +13,7 @@ from typing import Any
 from ckptcli.measure.machine import Machine
 from ckptcli.measure.peer_json import peer_object
 from ckptcli.measure.peer_record import PeerRecord
+from ckptcli.measure.record_json import with_finite_numbers
 
 MODULE_SCHEMA = "ckpt.module/1"
 SAVED_SCHEMA = "ckpt.saved-module/1"
@@ -64,9 +66,13 @@ class ModuleSaved:
     bytes: int
 
 
-def module_object(record: ModuleRecord) -> dict[str, Any]:
-    """The record as plain data; rows are as the entries of `peers` in `ckpt.run/1`."""
-    return {
+def module_json(record: ModuleRecord) -> str:
+    """The record as JSON text; rows are as the entries of `peers` in `ckpt.run/1`.
+
+    A figure that is not finite is null there too.
+    """
+    warnings = list(record.warnings)
+    whole = {
         "schema": MODULE_SCHEMA,
         **{
             name: getattr(record, name)
@@ -78,9 +84,11 @@ def module_object(record: ModuleRecord) -> dict[str, Any]:
         "threshold": record.threshold,
         "stopped": record.stopped,
         "partial": record.partial,
-        "warnings": list(record.warnings),
+        "warnings": [],
         "rows": [peer_object(row) for row in record.rows],
     }
+    finite = with_finite_numbers(whole, "", warnings)
+    return json.dumps({**finite, "warnings": warnings}, indent=2, allow_nan=False) + "\n"
 
 
 def saved_object(title: str, saved: Sequence[ModuleSaved]) -> dict[str, Any]:

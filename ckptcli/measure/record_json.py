@@ -71,7 +71,7 @@ def record_object(record: RunRecord) -> dict[str, Any]:
         "peers": [peer_object(peer) for peer in record.peers],
     }
     warnings = list(record.warnings)
-    finite: dict[str, Any] = _finite(whole, "", warnings)
+    finite: dict[str, Any] = with_finite_numbers(whole, "", warnings)
     return {**finite, "warnings": warnings}
 
 
@@ -107,12 +107,14 @@ def _times(record: StrategyRecord, phase: str) -> dict[str, Any]:
     return {"median": None, **derived, "samples": record.seconds(phase)}
 
 
-def _finite(value: Any, path: str, warnings: list[str]) -> Any:
+def with_finite_numbers(value: Any, path: str, warnings: list[str]) -> Any:
     """`value` with null for each number that JSON cannot hold; `warnings` learns where."""
     if isinstance(value, dict):
-        return {key: _finite(item, f"{path}.{key}", warnings) for key, item in value.items()}
+        return {
+            key: with_finite_numbers(item, f"{path}.{key}", warnings) for key, item in value.items()
+        }
     if isinstance(value, Sequence) and not isinstance(value, str):
-        return [_finite(item, f"{path}[{i}]", warnings) for i, item in enumerate(value)]
+        return [with_finite_numbers(item, f"{path}[{i}]", warnings) for i, item in enumerate(value)]
     if isinstance(value, float) and not math.isfinite(value):
         warning = f"{path.lstrip('.')} is {value}, printed as null"
         if warning not in warnings:  # a record that was read back has it already

@@ -9,21 +9,20 @@ Invariant: both copies start from the same parameters, buffers and random state 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import torch
 from torch.utils._pytree import tree_leaves
 from torch.utils.checkpoint import checkpoint
 
-from ckptcli.checkpoint.user_code import MARK, is_user_code, load_name
-from ckptcli.errors import CkptError, ModuleError, UsageError
+from ckptcli.checkpoint.user_code import is_user_code, load_name, running
+from ckptcli.errors import UsageError
 from ckptcli.peers.base import Values
 
 CONTAINERS = (torch.nn.Sequential, torch.nn.ModuleList, torch.nn.ModuleDict)
+SMALLER = "make the module or its input smaller"
 _CONTRACT = "it returns (module, input), or a module with an attribute `example_input`"
 
 
@@ -63,7 +62,7 @@ def load_module(text: str, seed: int) -> UserModule:
 
     Raises:
         UsageError: the file cannot be run, or what it makes is no module with an input.
-        ModuleError: `MAKE` fails; names the line.
+        ProgramError: `MAKE` fails; names the line.
     """
     return _make(text, _maker(text, seed), seed)
 
@@ -80,7 +79,7 @@ def _maker(text: str, seed: int) -> Callable[[], object]:
 
 def _make(text: str, make: Callable[[], object], seed: int) -> UserModule:
     torch.manual_seed(seed)
-    with at_users_line(text):
+    with running(text, SMALLER):
         made = make()
     return _checked(text, made)
 
@@ -102,37 +101,6 @@ def _checked(text: str, made: object) -> UserModule:
             "leave `requires_grad` on for one",
         )
     return user
-
-
-@contextmanager
-def at_users_line(text: str) -> Iterator[None]:
-    """Inside, an error that is not ckpt's own is raised as one that names the line of the file.
-
-    Raises:
-        ModuleError: with type and text of the error.
-    """
-    try:
-        yield
-    except CkptError:
-        raise
-    except Exception as error:  # whatever a module of the user's raises
-        path = f"{text.partition(MARK)[0]}.py"
-        line = _last_line_in(path, error)
-        place = f"`{text}`" if line is None else f"{path}:{line}"
-        first = (str(error).splitlines() or [""])[0]
-        raise ModuleError(
-            f"{place}: {type(error).__name__}: {first}", "the module must run as it is in Python"
-        ) from error
-
-
-def _last_line_in(path: str, error: BaseException) -> int | None:
-    resolved, line = Path(path).resolve(), None
-    traceback = error.__traceback__
-    while traceback is not None:
-        if Path(traceback.tb_frame.f_code.co_filename).resolve() == resolved:
-            line = traceback.tb_lineno
-        traceback = traceback.tb_next
-    return line
 
 
 def regions_in(module: torch.nn.Module) -> list[tuple[str, torch.nn.Module]]:
@@ -227,12 +195,12 @@ def pair(text: str, seed: int) -> tuple[UserModule, UserModule, list[str]]:
     """The module plain and checkpointed, with equal state, and the paths of the checkpoints.
 
     Raises:
-        UsageError, ModuleError: as `load_module`; a module without children; `MAKE` gives another
+        UsageError, ProgramError: as `load_module`; a module without children; `MAKE` gives another
             module when it is called again.
     """
     make = _maker(text, seed)
     plain, other = _make(text, make, seed), _make(text, make, seed)
-    with at_users_line(text):
+    with running(text, SMALLER):
         other.module.load_state_dict(plain.module.state_dict())
     other = UserModule(text, other.module, plain.inputs)
     regions = checkpoint_children(other.module)

@@ -16,8 +16,9 @@ from typing import Any
 import torch
 from torch.autograd.graph import saved_tensors_hooks
 
+from ckptcli.checkpoint.user_code import running
 from ckptcli.measure.module_record import ModuleSaved
-from ckptcli.peers.torch_module import ModuleNetwork, UserModule, at_users_line
+from ckptcli.peers.torch_module import SMALLER, ModuleNetwork, UserModule
 
 
 class _Packed:
@@ -45,10 +46,10 @@ def saved_by_module(user: UserModule, seed: int) -> list[ModuleSaved]:
     Parameters, buffers, input and loss are left out; views count with their storage.
 
     Raises:
-        ModuleError: the module fails; names the line.
+        ProgramError: the module fails; names the line.
     """
     packed = _Packed()
-    with at_users_line(user.text), _watched(user.module, packed):
+    with running(user.text, SMALLER), _watched(user.module, packed):
         with saved_tensors_hooks(packed.pack, packed.unpack):
             loss = ModuleNetwork(user, seed).forward()
         steps = _steps_by_tensor(loss, packed)

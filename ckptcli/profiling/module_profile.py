@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from ckptcli.checkpoint.user_code import running
 from ckptcli.measure.analysis import analysed_rows
 from ckptcli.measure.machine import read_machine
 from ckptcli.measure.module_record import ModuleRecord
@@ -33,14 +34,14 @@ def profile_module(
 
     Raises:
         UsageError: no module with an input, or one without children.
-        ModuleError: the module fails; names the line.
+        ProgramError: the module fails; names the line.
     """
-    from ckptcli.peers.torch_module import ModuleNetwork, at_users_line, changed_buffers, pair
+    from ckptcli.peers.torch_module import SMALLER, ModuleNetwork, changed_buffers, pair
 
     before = read_load()
     plain, other, regions = pair(text, plan.seed)
     networks = {name: ModuleNetwork(u, plan.seed) for name, u in zip(NAMES, (plain, other))}
-    with at_users_line(text):
+    with running(text, SMALLER):
         values = {name: n.values(n.backward(n.forward())) for name, n in networks.items()}
         moved = changed_buffers(plain, other)
         rows = []

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from ckptcli.autodiff.device import Device
+from ckptcli.backends.base import Backend
 from ckptcli.checkpoint.strategies.base import Strategy
 from ckptcli.errors import UsageError
 from ckptcli.measure.peer_record import PeerRecord, PeerSample
@@ -16,6 +17,9 @@ from ckptcli.peers.agreement import TOLERANCES, agreement
 from ckptcli.peers.base import Arrays, Engine, NoPeer, PeerNetwork, Values, regions_of
 from ckptcli.workloads.base import Workload
 from ckptcli.workloads.silu import SiluWorkload
+
+ON_CPU = "(Cpu)"
+"""How the label of a backend ends that computes on the CPU."""
 
 
 class PeerPass:
@@ -39,12 +43,12 @@ class PeerPass:
         return replace(self.record, warmup=tuple(taken[:warmup]), samples=tuple(taken[warmup:]))
 
 
-def check_peers(engines: Sequence[Engine], workload: Workload) -> None:
-    """Refuse a program that only ckpt can run.
+def check_peers(engines: Sequence[Engine], workload: Workload, backend: Backend) -> None:
+    """Refuse what only ckpt can run; the engines compute on the CPU.
 
     Raises:
-        UsageError: engines, and another workload than the silu network, or a dtype that has no
-            tolerance.
+        UsageError: engines, and another workload than the silu network, a dtype without a
+            tolerance, or a device that is not the CPU.
     """
     if not engines:
         return
@@ -58,6 +62,12 @@ def check_peers(engines: Sequence[Engine], workload: Workload) -> None:
             f"engine `{engines[0].name}` is compared in {' or '.join(TOLERANCES)}, not in "
             f"{workload.dtype}",
             "use another --dtype",
+        )
+    if not backend.label.endswith(ON_CPU):
+        raise UsageError(
+            f"engine `{engines[0].name}` runs on the CPU, ckpt on {backend.label}: their times say "
+            "nothing of each other",
+            "use --device cpu",
         )
 
 

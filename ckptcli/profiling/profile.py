@@ -279,7 +279,7 @@ def profile(
         machine=read_machine(),
         engines=engines,
     )
-    check_peers(engines, job.workload)
+    check_peers(engines, job.workload, job.device.backend)
     tell = progress or silent
     before = read_load()
     with job.device.backend.quiet():

@@ -13,6 +13,8 @@ from ckptcli.report.drawing.style import series_class
 from ckptcli.report.log import burn_line
 
 _TONES = {
+    "agrees": "good",
+    "differs": "bad",
     "effective": "good",
     "held only": "warn",
     "no effect": "warn",
