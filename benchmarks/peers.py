@@ -12,6 +12,7 @@ OPENBLAS_CORETYPE and OPENBLAS_L2_SIZE must be unset: a forced core type halves 
 from __future__ import annotations
 
 import argparse
+import gc
 import os
 import time
 
@@ -60,6 +61,8 @@ def part(name: str, engines: list[Engine], rounds: int) -> None:
             if engine.name == "jax":
                 compiled_s[strategy] = time.perf_counter() - start
             passes[f"{engine.name} {strategy}"] = peer_pass(network)
+    gc.collect()
+    gc.freeze()  # what the libraries made is not looked through between samples
     result = {key: phases["total"] for key, phases in medians(passes, rounds).items()}
     compiled = ", ".join(f"{s} {time_s:.2f} s" for s, time_s in compiled_s.items())
     print(f"{name}: {layers} layers, n = {n}, {rounds} rounds; JAX compiled {compiled}")
