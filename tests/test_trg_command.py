@@ -12,6 +12,7 @@ import pytest
 
 from ckptcli.cli.main import run_command
 from ckptcli.measure.record_json import read_record
+from ckptcli.report.comparison import command_line
 from ckptcli.workloads.ising import infinite_lattice, torus
 from ckptcli.workloads.options import whole_numbers
 from tests.test_schema import check as check_schema
@@ -245,6 +246,20 @@ def test_an_argument_after_the_name_is_refused(capsys: pytest.CaptureFixture[str
 )
 def test_numbers_are_read_in_order(text: str, numbers: list[int]) -> None:
     assert whole_numbers("steps", text) == numbers
+
+
+def test_the_command_that_measures_again_does(capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["--steps", "2", "-s", "remat", "--perturb-replay", "sign:1,a,0"]
+    data = record(capsys, *arguments, code=5)
+    again = command_line(read_record(json.dumps(data), "text"))
+    assert again is not None
+    options = shlex.split(again)[1:]
+    assert options[-2:] == ["--perturb-replay", "sign:1,a,0"]
+    found = json.loads(printed(capsys, *options, "--json", "-q", code=5))
+    assert found["workload"] == data["workload"]
+    assert [entry["gradient"] for entry in found["strategies"]] == [
+        entry["gradient"] for entry in data["strategies"]
+    ]
 
 
 @pytest.mark.slow

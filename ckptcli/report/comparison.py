@@ -268,7 +268,10 @@ _MEASURING = {
     "warmup": "--warmup",
     "processes": "--processes",
     "threshold_percent": "--threshold",
+    "perturb_text": "--perturb-replay",
 }
+_DESCRIPTIVE = ("name", "loss_name")
+"""What a record says of a workload that is no option."""
 
 
 def command_line(record: RunRecord, reps: int | None = None) -> str | None:
@@ -287,7 +290,7 @@ def command_line(record: RunRecord, reps: int | None = None) -> str | None:
     words += ["--workload", workload]
     from_file = ":" in workload  # which says the rest, but for what the command was given
     for name, value in record.workload.items():
-        if name != "name" and (not from_file or record.config.get(name) == value):
+        if name not in _DESCRIPTIVE and (not from_file or record.config.get(name) == value):
             words += [f"--{name.replace('_', '-')}", str(value)]
     backend, device = record.config.get("backend_name"), record.config.get("device_name")
     words += ["--backend", str(backend)] if backend not in (None, "numpy") else []
