@@ -24,7 +24,7 @@ class SavedTensor:
         name: what the program calls the value, or a view of it; "" for nothing.
         bytes: of the whole storage, views included, once.
         source: the line of the program that made it.
-        consumers: the backward steps and recomputations that use it, in order.
+        consumers: the backward steps and recomputations that use it, in order, once a use.
         freed_at: the step after which it is gone; None if it outlives the pass.
         why: what it is held for.
     """
@@ -74,7 +74,8 @@ def _saved(
     names: dict[int, str],
 ) -> SavedTensor:
     node, op = life.node, life.op
-    why = "needed by " + ", ".join(consumers.get(-1 if node is None else node, ()))
+    users = consumers.get(-1 if node is None else node, ())
+    why = "needed by " + ", ".join(dict.fromkeys(users))
     if node is None:
         maker = trace.timeline[life.born]
         node, op = maker.node, maker.op
@@ -90,7 +91,7 @@ def _saved(
         "" if fate is None else fate.dtype,
         life.bytes,
         "" if fate is None else fate.source,
-        tuple(consumers.get(-1 if node is None else node, ())),
+        tuple(users),
         None if freed is None else f"{freed.phase} of {freed.node} ({freed.op})",
         why,
         names.get(-1 if node is None else node, ""),

@@ -1,0 +1,57 @@
+"""The experiments that the project began with: each command on their page gives its figures."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.slow
+
+PAGE = (Path(__file__).parents[1] / "docs" / "seed-experiments.md").read_text(encoding="utf-8")
+COMMANDS = [
+    line.removeprefix("$ ckpt ")
+    for block in re.findall(r"```console\n(.*?)```", PAGE, flags=re.S)
+    for line in block.splitlines()
+]
+FIGURES = {
+    "log -s none --level full": ["1 node(s) to compute"],
+    "log -s balanced --level full": ["{ value: 7 }: 2 node(s)", "{ value: 5 }: 3 node(s)"],
+    "run -s none -s balanced --reps 9": [
+        *("in_use =    36.0 MiB", "in_use =   128.0 MiB", "in_use =    68.0 MiB"),
+        *("132.0 MiB", "80.0 MiB", "recomputes 7 mul, 8 sigmoid", "-89171.2"),
+    ],
+    "run --workload trg --steps 4": ["0.84405407362385"],
+    "run --workload trg -s none": ["60992168 B", "8393032 B", "42031048 B", "0.7044986795297"],
+    "--steps 4..6,20 -s remat --perturb-replay": ["moved by -1.5", "step 4", "column 5"],
+    "sign:4,a,5+6+7+9+10+12": ["moved by -3.45e-04", "columns 5, 6, 7, 9, 10, 12"],
+    "--op mul --merge copy": ["1,023", "262,143"],
+    "--op trg --rounds 4 --merge copy": ["14,425", "15,679", "0.84405407362385"],
+    "--op trg --rounds 20": ["0.70449867952", "8.0 MiB kept", "66.2 MiB kept"],
+}
+"""A part of a command -> what its output has."""
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_command_gives_the_figures_of_the_page(command: str) -> None:
+    done = subprocess.run(
+        ["/bin/sh", "-c", f'"{sys.executable}" -m ckptcli {command}'],
+        capture_output=True,
+        encoding="utf-8",
+        env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},  # decompositions stall on a busy machine
+        timeout=300,
+    )
+    wrong_on_purpose = "--perturb-replay" in command
+    assert (done.returncode, "Traceback" in done.stderr) == (5 if wrong_on_purpose else 0, False)
+    for part, figures in FIGURES.items():
+        if part in command:
+            missing = [figure for figure in figures if figure not in done.stdout]
+            assert missing == [], command
+
+
+def test_every_figure_is_asked_for() -> None:
+    assert [part for part in FIGURES if not any(part in command for command in COMMANDS)] == []
