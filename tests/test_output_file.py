@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import stat
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
+from types import FrameType
+from typing import Any
 
 import pytest
 
 from ckptcli.errors import OutputFileError, UsageError
+from ckptcli.report import output
 from ckptcli.report.output import OutputFile
 
 
@@ -181,3 +189,39 @@ def test_two_files_of_one_directory_do_not_meet(tmp_path: Path) -> None:
         first.write("c")
     assert [(tmp_path / name).read_text() for name in ("a", "b")] == ["c", "b"]
     assert files(tmp_path) == ["a", "b"]
+
+
+@contextmanager
+def interrupted_at(line: int) -> Iterator[list[int]]:
+    """Ctrl-C before the line of this number of those of the module that run; gives their count."""
+    ran = [0]
+
+    def trace(frame: FrameType, event: str, argument: object) -> Any:
+        if frame.f_code.co_filename != output.__file__:
+            return None
+        if event == "line":
+            ran[0] += 1
+            if ran[0] == line:
+                raise KeyboardInterrupt
+        return trace
+
+    sys.settrace(trace)
+    try:
+        yield ran
+    finally:
+        sys.settrace(None)
+
+
+def test_an_interrupt_at_any_line_leaves_no_temporary_file(tmp_path: Path) -> None:
+    path = tmp_path / "result.json"
+    for line in count(1):
+        path.write_text("old")
+        with OutputFile.open(path, force=True) as file:
+            with contextlib.suppress(KeyboardInterrupt), interrupted_at(line) as ran:
+                file.write("new")
+            assert path.read_text() in ("old", "new")
+        assert [found.name for found in tmp_path.iterdir()] == [path.name], line
+        if ran[0] < line:
+            break
+    assert line > 15
+    assert path.read_text() == "new"

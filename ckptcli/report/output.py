@@ -64,13 +64,13 @@ class OutputFile:
     def close(self) -> None:
         """Remove the temporary file, if there is one; the target stays. May be called again."""
         descriptor, self._descriptor = self._descriptor, None
-        temporary, self._temporary = self._temporary, None
         with contextlib.suppress(OSError):
             if descriptor is not None:
                 os.close(descriptor)
-        with contextlib.suppress(OSError):
-            if temporary is not None:
-                temporary.unlink()
+        if self._temporary is not None:
+            with contextlib.suppress(OSError):
+                self._temporary.unlink()
+            self._temporary = None  # last: an interrupt before it leaves the work to the next call
 
     def __enter__(self) -> OutputFile:
         return self
@@ -99,11 +99,12 @@ class OutputFile:
     def _open_temporary(self) -> None:
         for number in count():
             temporary = self._target.with_name(f".ckpt-{os.getpid()}-{number}.tmp")
+            self._temporary = temporary  # first: whatever interrupts, `close` knows the name
             try:
-                descriptor = os.open(temporary, _NEW_FILE, 0o666)  # less the umask
+                self._descriptor = os.open(temporary, _NEW_FILE, 0o666)  # less the umask
             except FileExistsError:
+                self._temporary = None
                 continue
-            self._temporary, self._descriptor = temporary, descriptor
             return
 
     def _keep_mode(self, temporary: Path) -> None:
