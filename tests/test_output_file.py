@@ -215,8 +215,8 @@ def interrupted_at(line: int) -> Iterator[list[int]]:
 def test_an_interrupt_at_any_line_leaves_no_temporary_file(tmp_path: Path) -> None:
     path = tmp_path / "result.json"
     for line in count(1):
-        path.write_text("old")
         with OutputFile.open(path, force=True) as file:
+            file.write("old")
             with contextlib.suppress(KeyboardInterrupt), interrupted_at(line) as ran:
                 file.write("new")
             assert path.read_text() in ("old", "new")
