@@ -56,8 +56,18 @@ def change(now_bytes: int, before_bytes: int) -> str:
     """`80.0 MiB instead of 132.3 MiB (-40 %)`."""
     if now_bytes == before_bytes:
         return f"the same {size(now_bytes)}"
-    share = f" ({(now_bytes / before_bytes - 1) * 100:+.0f} %)" if before_bytes else ""
+    share = f" ({_percent(now_bytes / before_bytes)} %)" if before_bytes else ""
     return f"{size(now_bytes)} instead of {size(before_bytes)}{share}"
+
+
+def _percent(ratio: float) -> str:
+    """A change in percent: whole, but for one that would read as nothing or as everything."""
+    percent = (ratio - 1.0) * 100.0
+    if abs(percent) < 0.05:
+        return "under 0.1"
+    if abs(percent) < 0.5 or (ratio > 0.0 and percent < -99.5):
+        return f"{max(percent, -99.9):+.1f}" if ratio else "-100"
+    return f"{percent:+.0f}"
 
 
 def interval(middle_s: float, low_s: float | None, high_s: float | None) -> str:

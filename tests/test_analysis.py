@@ -77,7 +77,7 @@ def test_two_products_that_are_added_are_worse(tmp_path: Path) -> None:
     assert record.memory.saved_bytes == 2 * BYTES
     found = judgement(record)
     assert found.word == "worse"
-    assert found.reason.startswith("holds 32.0 KiB instead of 16.0 KiB (+100 %) after forward")
+    assert found.reason.startswith("has 32.0 KiB instead of 16.0 KiB (+100 %) in use after forward")
     assert found.reason.endswith("keeps the inputs of what it recomputes")
 
 
@@ -91,8 +91,8 @@ def test_a_chain_of_functions_is_held_only(tmp_path: Path) -> None:
     found = judgement(record)
     assert found.word == "held only"
     assert found.reason == (
-        "holds 8.0 KiB instead of 48.0 KiB (-83 %) after forward, but the peak of backward stays "
-        "at 56.0 KiB, set by recomputed 40.0 KiB, parameter 8.0 KiB, temporary 8.0 KiB"
+        "has 8.0 KiB instead of 48.0 KiB (-83 %) in use after forward, but the peak of backward "
+        "stays at 56.0 KiB, set by recomputed 40.0 KiB, parameter 8.0 KiB, temporary 8.0 KiB"
     )
 
 
@@ -178,7 +178,7 @@ def test_both_ways_of_being_worse_are_said() -> None:
     own = with_totals(balanced_record(), 3 * TENSOR, 4 * TENSOR)
     reference = with_totals(none_record(), 2 * TENSOR, 2 * TENSOR)
     assert judge(own, reference).reason.startswith(
-        "holds 12.0 MiB instead of 8.0 MiB (+50 %) after forward and "
+        "has 12.0 MiB instead of 8.0 MiB (+50 %) in use after forward and "
         "peaks 16.0 MiB instead of 8.0 MiB (+100 %): "
     )
 

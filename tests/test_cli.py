@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from ckptcli import units
 from ckptcli.cli.main import run_command
 from ckptcli.measure.machine import available_bytes
 
@@ -283,7 +284,7 @@ def test_a_bad_file_found_by_search_is_reported_and_skipped(ckpt: Command, tmp_p
         (("run", "--reps", "0"), "0 is not in the range x>=1"),
         (("run", "--batch", "0"), "0 is not in the range x>=1"),
         (("run", "--dtype", "int8"), "'int8' is not one of"),
-        (("rum",), "No such command 'rum'"),
+        (("rum",), "unknown command `rum`"),
     ],
 )
 def test_bad_input_ends_with_2_and_one_message(
@@ -320,6 +321,21 @@ def test_options_without_effect_are_said(ckpt: Command) -> None:
     path = DATA / "burn_conformance.jsonl"
     result = ckpt("log", "--workload", f"graph:{path}#0", "--layers", "3")
     assert "--layers has no effect on workload `graph`" in result.err
+
+
+@pytest.mark.parametrize(
+    ("now", "before", "text"),
+    [
+        (600, 1000, "600 B instead of 1000 B (-40 %)"),
+        (999_999, 1_000_000, "(under 0.1 %)"),
+        (998_000, 1_000_000, "(-0.2 %)"),
+        (1, 1_000_000, "(-99.9 %)"),
+        (0, 1000, "0 B instead of 1000 B (-100 %)"),
+        (5, 5, "the same 5 B"),
+    ],
+)
+def test_a_change_says_neither_nothing_nor_everything(now: int, before: int, text: str) -> None:
+    assert units.change(now, before).endswith(text)
 
 
 def test_strategies_lists_the_registry(ckpt: Command) -> None:

@@ -85,6 +85,18 @@ def test_a_stop_before_the_first_round_says_so(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == []
 
 
+def test_a_timeout_that_is_over_at_once_is_one(tmp_path: Path) -> None:
+    done = ckpt(*SMALL, "--timeout", "1e-9", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (124, "")
+    assert "--timeout 1e-09 s: stopped before anything was measured" in done.stderr
+
+
+def test_processes_tell_of_no_option_that_nobody_gave(tmp_path: Path) -> None:
+    done = ckpt(*SMALL, "--processes", "2", "--reps", "2", cwd=tmp_path)
+    assert done.returncode == 0
+    assert "has no effect" not in done.stderr
+
+
 def test_an_export_that_fails_ends_with_1_after_the_result_is_printed(tmp_path: Path) -> None:
     folder = tmp_path / "gone"
     folder.mkdir()
@@ -111,6 +123,11 @@ def test_an_export_that_fails_ends_with_1_after_the_result_is_printed(tmp_path: 
         (["--reps", "2", "--strict", "--fail-on", "recomputed > 2"], 3),
         (["--reps", "1", "--fail-on", "nonsense"], 2),
         (["--reps", "1", "--fail-on", "balancd.time > 3"], 2),
+        (["--timeout", "nan"], 2),
+        (["--timeout", "inf"], 2),
+        (["--timeout", "1e12"], 2),
+        (["--threshold", "nan"], 2),
+        (["--max-time", "nan"], 2),
     ],
 )
 def test_exit_codes(tmp_path: Path, arguments: list[str], code: int) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ckptcli.cli.options import gate_options
+from ckptcli.cli.options import FiniteRange, gate_options
 from ckptcli.cli.records import (
     STDIN,
     read_record_file,
@@ -33,7 +33,7 @@ UNTRUSTWORTHY = 4
 @click.option(
     "--threshold",
     "threshold_percent",
-    type=click.FloatRange(0, 50),
+    type=FiniteRange(0, 50),
     default=2.0,
     show_default=True,
     metavar="PERCENT",

@@ -16,7 +16,7 @@ from typing import Any, NoReturn, TextIO
 
 import click
 
-from ckptcli.errors import CkptError
+from ckptcli.errors import CkptError, UnknownNameError
 from ckptcli.version import VERSION
 
 COMMANDS = {
@@ -75,6 +75,13 @@ class LazyGroup(click.Group):
             result = super().invoke(ctx)
             sys.stdout.flush()
         return result
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            raise UnknownNameError("command", args[0], COMMANDS)
+        return super().resolve_command(ctx, args)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from pathlib import Path
@@ -21,6 +22,21 @@ if TYPE_CHECKING:
     from ckptcli.workloads.base import Workload
 
 Decorator = Callable[[Any], Any]
+
+MOST_SECONDS = 1e8
+"""Three years; a timer does not take much more."""
+
+
+class FiniteRange(click.FloatRange):
+    """A number within bounds; `nan`, which is within any, is none."""
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        number: float = super().convert(value, param, ctx)
+        if not math.isfinite(number):
+            self.fail(f"{value} is not a finite number", param, ctx)
+        return number
 
 
 def complete_strategy(
@@ -92,7 +108,7 @@ def _click_type(text: OptionText, default: object) -> Any:
     if isinstance(default, str):
         return click.STRING
     if isinstance(default, float):
-        return click.FloatRange(text.at_least)
+        return FiniteRange(text.at_least)
     return click.IntRange(None if text.at_least is None else int(text.at_least))
 
 
@@ -132,7 +148,7 @@ def perturbed_strategies(
 
 def measuring_options(function: Any) -> Any:
     """The options that say how long and against what is measured."""
-    seconds = click.FloatRange(min=0, min_open=True)
+    seconds = FiniteRange(0, MOST_SECONDS, min_open=True)
     return _all_of(
         click.option(
             "--reps",
@@ -168,7 +184,7 @@ def measuring_options(function: Any) -> Any:
         _option(
             "--threshold",
             "threshold_percent",
-            type=click.FloatRange(0, 50),
+            type=FiniteRange(0, 50),
             default=2.0,
             metavar="PERCENT",
             help="Times within this of the reference's are `same`.",

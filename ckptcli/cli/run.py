@@ -225,10 +225,17 @@ def _estimate(record: RunRecord) -> str:
 
 def _child_arguments(params: dict[str, Any], job: _Job) -> list[str]:
     """The command line of one measuring process."""
+    from ckptcli.workloads.registry import options_without_effect
+
+    _, unused = options_without_effect(params["workload_text"])
     total = params["reps"] or ROUNDS_OVER_PROCESSES
     options = {
         "--workload": params["workload_text"],
-        **{f"--{name.replace('_', '-')}": params[name] for name in option_texts()},
+        **{
+            f"--{name.replace('_', '-')}": params[name]
+            for name in option_texts()
+            if name not in unused
+        },
         "--backend": params["backend_name"],
         "--device": params["device_name"],
         "--threads": params["threads"],

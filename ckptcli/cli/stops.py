@@ -19,6 +19,9 @@ INTERRUPTED = 130
 TERMINATED = 143
 TIMED_OUT = 124
 
+LEAST_TIMEOUT_S = 1e-3
+"""An alarm that rings before the body has begun would find nobody to end in order."""
+
 
 class Stops:
     """Installs the handlers inside; `exit_code` says what came, 0 for nothing."""
@@ -42,7 +45,7 @@ class Stops:
         if self._timeout_s is not None:
             self._install("SIGALRM", TIMED_OUT, f"--timeout {self._timeout_s:g} s")
             if hasattr(signal, "setitimer"):
-                signal.setitimer(signal.ITIMER_REAL, self._timeout_s)
+                signal.setitimer(signal.ITIMER_REAL, max(self._timeout_s, LEAST_TIMEOUT_S))
         return self
 
     def __exit__(

@@ -115,7 +115,7 @@ def _is_less(now: int, before: int) -> bool:
 def _worse_reason(held: tuple[int, int], peak: tuple[int, int]) -> str:
     parts = []
     if _is_more(*held):
-        parts.append(f"holds {units.change(*held)} after forward")
+        parts.append(f"has {units.change(*held)} in use after forward")
     if _is_more(*peak):
         parts.append(f"peaks {units.change(*peak)}")
     return (
@@ -128,7 +128,7 @@ def _held_only_reason(record: StrategyRecord, held: tuple[int, int]) -> str:
     largest = sorted(by_why.items(), key=lambda item: -item[1])[:3]
     named = ", ".join(f"{why} {units.size(size_bytes)}" for why, size_bytes in largest)
     return (
-        f"holds {units.change(*held)} after forward, but the peak of backward stays at "
+        f"has {units.change(*held)} in use after forward, but the peak of backward stays at "
         f"{units.size(record.memory.ledger_peak_bytes)}, set by {named}"
     )
 

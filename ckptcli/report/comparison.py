@@ -141,8 +141,8 @@ def _count(count: int, noun: str) -> str:
 
 
 def _peak(memory: Memory) -> Cell:
-    whole, counted = units.size(memory.peak_bytes), units.size(memory.ledger_peak_bytes)
-    return Cell(whole, "" if whole == counted else f"storages {counted}")
+    counted, whole = units.size(memory.ledger_peak_bytes), units.size(memory.peak_bytes)
+    return Cell(counted, "" if whole == counted else f"with temporaries {whole}")
 
 
 def _recomputed(record: StrategyRecord) -> Cell:

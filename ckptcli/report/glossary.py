@@ -14,14 +14,30 @@ from ckptcli.errors import UnknownNameError
 
 GLOSSARY = {
     # What is profiled.
-    "workload": "The differentiable program that is profiled: the silu network, or a case of a "
-    "graph file.",
+    "workload": "The differentiable program that is profiled: the silu network, a case of a graph "
+    "file, the TRG, or a program of your own. `chain` is an experiment without strategies.",
+    "silu": "The workload of h = silu(h @ w) in each layer; the loss is the sum of the last h.",
+    "trg": "The workload of a tensor renormalisation group: ln Z per spin of the 2D Ising model, "
+    "with a singular value decomposition in each step.",
+    "chain": "The experiment with a checkpoint after each round: what a history of checkpoints "
+    "costs, by the rule that merges it.",
+    "layer": "A part of the program that strategies can group into regions; a step of the TRG.",
+    "batch": "The rows of the silu network's input.",
     "strategy": "What decides in the forward pass which values are held for the backward pass, and "
     "which are computed again in it. `ckpt strategies` lists them.",
     "none": "The strategy that holds every value that the backward pass needs and recomputes "
     "nothing; the usual reference.",
     "balanced": "The strategy that recomputes what is bound by memory (element-wise ops) and holds "
     "what is bound by arithmetic (matrix products). Burn's `BalancedCheckpointing`.",
+    "checkpoint": "A value that is kept so that what follows can be computed again from it. Also a "
+    "region that is recomputed from its inputs (`jax.checkpoint`), and of traced tensors, to "
+    "evaluate now and go on from the value.",
+    "bound": "What limits an op by Burn's mark: compute (arithmetic) or memory (traffic). "
+    "`balanced` recomputes what is bound by memory. `ckpt ops` lists the marks.",
+    "held": "Kept from the forward to the backward pass; what `saved` counts.",
+    "replay": "A region's forward, run again in the backward pass. `--perturb-replay` makes it "
+    "wrong on purpose.",
+    "residuals": "Intermediate values that are kept so that nothing has to be computed again.",
     "region": "A part of the forward pass that a strategy computes again as one, from its inputs.",
     "policy": "Which values of a region may be held all the same; the others are computed again.",
     "backend": "The array library that computes, on a device. `ckpt backends` lists them.",
@@ -40,6 +56,24 @@ GLOSSARY = {
     "finite difference": "The derivative of the loss from its values at four points nearby, a "
     "fourth-order central difference. It is left out where two steps differ by more than a "
     "thousandth.",
+    # Of `ckpt check` and `ckpt saved`.
+    "finite differences": "The gradient along random directions against differences of the loss at "
+    "four points; `unusable` where two steps differ by more than a thousandth, as at a kink.",
+    "recomputed values": "How many values that were computed again have every bit of the forward "
+    "pass's.",
+    "random draws": "How many draws the program made: a strategy must not change their number.",
+    "decompositions": "Where a singular value decomposition that was computed again differs from "
+    "the forward pass's: in signs, or in sizes.",
+    "gauge": "A choice that changes no result, such as the sign of a pair of singular vectors. A "
+    "gradient formed under one choice must not meet another.",
+    "made at": "The line of the program that made the value.",
+    "freed after": "The step of the backward pass after which the storage is gone.",
+    "joints": "Of the TRG: the products of two halves of tensors.",
+    # Of the chain.
+    "history": "The checkpoints that the gradient of a traced tensor has to see through.",
+    "entries": "Of a history: how many records of a checkpoint there are, copies included.",
+    "graphs": "Of a history: how many of its entries are different ones.",
+    "merge": "How the histories of two operands become one: shared, copied, or the left one alone.",
     # Memory.
     "ledger": "The exact account of live storages in bytes: each array that the engine owns, a "
     "view counted once with its base, from its birth to its last reference. Taken in a pass of its "
@@ -51,8 +85,8 @@ GLOSSARY = {
     "saved": "Bytes of what is live after the forward pass besides parameters, input and output, "
     "by the ledger; the number of storages is in brackets. At the peak: such a storage that is "
     "still live.",
-    "peak": "The most bytes that are live at once in the pass, parameters and input included: the "
-    "larger of the ledger's peak and the one with kernel temporaries.",
+    "peak": "The most bytes that are live at once in the pass, parameters and input included, by "
+    "the ledger. What kernel temporaries add to it is said beside it, with temporaries.",
     "ledger peak": "The most bytes in use at once by the ledger, without kernel temporaries. "
     "Exact; judgements and `--fail-on` go by it.",
     "kernel temporaries": "Arrays that a NumPy kernel allocates and frees before it returns. The "
@@ -132,11 +166,11 @@ GLOSSARY = {
     "first that applies of wrong, worse, effective, held only, no effect.",
     "wrong": "Judgement: a gradient differs from the reference's, bit for bit. The run exits with "
     "5.",
-    "worse": "Judgement: holds more after forward, or peaks higher by the ledger, by more than "
-    "2 %.",
+    "worse": "Judgement: has more in use after forward, or peaks higher by the ledger, by more "
+    "than 2 %.",
     "effective": "Judgement: the ledger's peak is lower by more than 2 %.",
-    "held only": "Judgement: holds less after forward by more than 2 %, but the peak is unchanged; "
-    "the reason says which values set it.",
+    "held only": "Judgement: has less in use after forward by more than 2 %, but the peak is "
+    "unchanged; the reason says which values set it.",
     "no effect": "Judgement: neither holds less nor peaks lower by more than 2 %; the reason says "
     "why.",
     "identical": "Of gradients: every bit of every gradient is the reference's; DIFFER otherwise.",
@@ -174,6 +208,15 @@ GLOSSARY = {
 
 ALIASES = {
     "agreement": "agrees",
+    "compute bound": "bound",
+    "memory bound": "bound",
+    "ambiguous": "bound",
+    "distinct graphs": "graphs",
+    "layers": "layer",
+    "steps": "layer",
+    "perturb-replay": "replay",
+    "compiled in": "compile",
+    "holds": "held",
     "after_backward_bytes": "in use after backward",
     "after_forward_bytes": "after forward",
     "allocator": "allocator's peak",

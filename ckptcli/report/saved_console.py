@@ -8,7 +8,7 @@ from rich.table import Table
 
 from ckptcli import units
 from ckptcli.measure.saved import PartBytes, SavedTensor, total_of
-from ckptcli.report.console import Screen
+from ckptcli.report.console import WIDE, Screen
 
 
 def render_saved(strategy: str, saved: Sequence[SavedTensor], screen: Screen) -> str:
@@ -28,7 +28,9 @@ def _table(saved: Sequence[SavedTensor], screen: Screen) -> Table:
     named = any(tensor.name for tensor in saved)
     if named:
         table.add_column("name", no_wrap=True)
-    for name in ("shape", "made at", "freed after", "why"):
+    table.add_column("shape", overflow="fold")
+    table.add_column("made at", no_wrap=screen.width >= WIDE, overflow="fold")
+    for name in ("freed after", "why"):
         table.add_column(name, overflow="fold")
     for tensor in saved:
         shape = f"{list(tensor.shape)} {tensor.dtype}"
