@@ -90,3 +90,15 @@ def test_the_command_prints_tables_or_one_object(capsys: pytest.CaptureFixture[s
     assert data["schema"] == "ckpt.saved/1"
     (strategy,) = data["strategies"]
     assert (strategy["saved_tensors"], strategy["saved_bytes"]) == (1, 64 * 64 * 4)
+
+
+def test_a_program_without_gradients_is_told_in_a_warning_of_one_line(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    ops = [{"op": "leaf", "req": False, "data": [1.0]}, {"op": "sin", "in": [0]}]
+    (tmp_path / "g.json").write_text(json.dumps({"ops": ops, "root": 1}))
+    assert run_command(["saved", "-s", "none", "--workload", f"graph:{tmp_path / 'g.json'}"]) == 0
+    told = capsys.readouterr().err.splitlines()
+    assert [line.partition(" gives ")[0] for line in told] == [
+        "warning: backward() on node 1 (`sin`)"
+    ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import warnings
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
@@ -21,6 +22,7 @@ from ckptcli.cli.options import (
     workload_options,
 )
 from ckptcli.cli.streams import has_glyphs, screen_width, use_color, warn
+from ckptcli.errors import UntrackedBackwardWarning
 
 if TYPE_CHECKING:
     from ckptcli.measure.saved import PartBytes, SavedTensor
@@ -72,8 +74,10 @@ def command(
     for workload in workloads:
         held = {}
         for strategy in strategies:
-            with backend.quiet():
+            with backend.quiet(), warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always", UntrackedBackwardWarning)
                 found = memory_pass(workload, Device(backend), strategy, False, sys.maxsize)
+            warn(dict.fromkeys(str(warning.message) for warning in caught), quiet)
             held[strategy.name] = saved_tensors(found.trace)
         _print(workload, held, as_json)
 
