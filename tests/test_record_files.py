@@ -15,14 +15,15 @@ from jsonschema import Draft202012Validator
 from ckptcli.cli.main import run_command
 from ckptcli.cli.records import read_record_file
 from ckptcli.errors import RecordFileError
-from ckptcli.measure.peer_json import ADDED
 from ckptcli.measure.record import RunRecord
 from ckptcli.measure.record_json import read_record, record_json
+from ckptcli.measure.record_types import first_mismatch
 from tests.records import run_record
 
 Path_ = tuple[str | int, ...]
 
 SHIPPED = files("ckptcli.measure") / "schema" / "run-1.json"
+BEFORE_DEVICES = Path(__file__).parent / "data" / "run_before_devices.json"
 VALIDATOR = Draft202012Validator(json.loads(SHIPPED.read_text(encoding="utf-8")))
 
 
@@ -82,6 +83,16 @@ DERIVED = {
 """Written for readers, computed anew when a file is read."""
 
 
+OPTIONAL = {
+    *("library", "failures", "peers"),
+    *("allocator_forward", "allocator_backward", "offloaded_bytes", "grad_within_spread"),
+    *("gradient", "exact", "finite_difference"),
+    *("dtype", "source", "name", "ops_per_point"),
+    *("check", "repeats", "collected", "process"),
+}
+"""What has a default, and so is missing from a file that is older."""
+
+
 def keys(data: Any, path: Path_ = ()) -> Iterator[Path_]:
     """The way to every key, of lists the first entry's alone."""
     if isinstance(data, dict):
@@ -108,14 +119,36 @@ def test_a_file_without_a_key_is_refused() -> None:
             continue  # A name of the program or of a setting.
         checked += 1
         text = json.dumps(changed)
-        if path[-1] in ADDED:
+        if path[-1] in OPTIONAL:
             read_record(text, "`old.json`")
-        elif DERIVED.isdisjoint(path[2:3]) and path[-1] not in ("rounds", "peers", "name"):
+        elif DERIVED.isdisjoint(path[2:3]) and path[-1] != "rounds":
             with pytest.raises(RecordFileError):
                 read_record(text, "`old.json`")
         else:
             assert read_record(text, "`old.json`") == run_record()
     assert checked > 90
+
+
+def test_a_file_from_before_keys_were_added_is_read() -> None:
+    """Recorded before devices, offloading and peers, when version 1 had fewer keys."""
+    record = read_record(BEFORE_DEVICES.read_text(encoding="utf-8"), "`old.json`")
+    assert first_mismatch(record) is None
+    assert [s.strategy for s in record.strategies] == ["none", "balanced"]
+    assert (record.library, record.failures, record.peers) == ("", (), ())
+    memory = record.strategies[0].memory
+    assert (memory.allocator_forward, memory.offloaded_bytes) == (None, 0)
+    assert not record.strategies[1].outcome.grad_within_spread
+    assert len(record.strategies[1].trace.nodes) == 10
+    assert [len(s.samples) for s in record.strategies] == [2, 2]
+    assert read_record(record_json(record), "`new.json`") == record
+
+
+@pytest.mark.parametrize("arguments", [("show",), ("compare", str(BEFORE_DEVICES))])
+def test_the_commands_read_such_a_file(
+    arguments: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run_command([*arguments, str(BEFORE_DEVICES)]) == 0
+    assert "balanced" in capsys.readouterr().out
 
 
 def test_a_missing_key_is_named() -> None:

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, fields
+from dataclasses import MISSING, asdict, fields
 from typing import Any, TypeVar
 
 from ckptcli.measure.peer_record import Agreement, PeerMemory, PeerRecord, PeerSample
 from ckptcli.measure.statistics import Ratio
 
 PHASES = ("forward", "backward", "total")
-
-ADDED = frozenset({"exact", "finite_difference", "gradient", "name"})
-"""Keys that version 1 has gained; its older files lack them."""
 
 Data = TypeVar("Data")
 
@@ -64,15 +61,17 @@ def read_peer(data: Mapping[str, Any]) -> PeerRecord:
 
 
 def filled(kind: type[Data], data: Mapping[str, Any]) -> Data:
-    """`kind` from the keys that it has; lists become tuples, as in the record that was written.
+    """`kind` from its keys; lists become tuples, as in the record that was written.
+
+    A key may be missing where the class has a default: a file from before it was added lacks it.
 
     Raises:
-        KeyError: one is missing that is not in `ADDED`.
+        KeyError: one is missing that has no default.
     """
     values = {
         field.name: data[field.name]
         for field in fields(kind)  # type: ignore[arg-type]
-        if field.name in data or field.name not in ADDED
+        if field.name in data or field.default is MISSING
     }
     return kind(**{k: tuple(v) if isinstance(v, list) else v for k, v in values.items()})
 

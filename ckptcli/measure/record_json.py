@@ -4,7 +4,8 @@ SI base units, the unit in the key. JSON has no number for infinity or nan: such
 and a warning names it. What is derived (medians, ratios, verdicts) is written for readers and
 computed anew when a file is read.
 
-Invariant: reading what was written gives the same record, but for figures that were not finite.
+Invariant: reading what was written gives the same record, but for figures that were not finite. A
+key that was added to version 1 has a default in its class, which older files get.
 """
 
 from __future__ import annotations
@@ -174,9 +175,10 @@ def _record(data: Mapping[str, Any]) -> RunRecord:
         config=data["config"],
         warnings=tuple(data["warnings"]),
         strategies=tuple(_strategy(entry) for entry in data["strategies"]),
-        library=data["library"],
+        library=data.get("library", ""),
         failures=tuple(
-            filled(Failure, {**entry, "live": _live(entry["live"])}) for entry in data["failures"]
+            filled(Failure, {**entry, "live": _live(entry["live"])})
+            for entry in data.get("failures", ())
         ),
         peers=tuple(read_peer(entry) for entry in data.get("peers", ())),
     )
@@ -188,15 +190,15 @@ def _live(data: Mapping[str, Any]) -> PeakLive:
 
 def _memory(data: Mapping[str, Any]) -> Memory:
     allocators = {
-        key: None if data[key] is None else filled(AllocatorPeak, data[key])
+        key: filled(AllocatorPeak, known)
         for key in ("allocator_forward", "allocator_backward")
+        if (known := data.get(key)) is not None
     }
     return filled(Memory, {**data, **allocators, "peak_live": _live(data["peak_live"])})
 
 
 def _strategy(data: Mapping[str, Any]) -> StrategyRecord:
     loss = math.nan if data["loss"] is None else data["loss"]
-    trace = data["trace"]
     return StrategyRecord(
         strategy=data["strategy"],
         device=data["device"],
@@ -204,17 +206,20 @@ def _strategy(data: Mapping[str, Any]) -> StrategyRecord:
         memory=_memory(data),
         outcome=filled(Outcome, {**data, "loss": loss}),
         cost=filled(Cost, data),
-        trace=Trace(
-            timeline=_all(TimelinePoint, trace["timeline"]),
-            lives=_all(Life, trace["lives"]),
-            nodes=_all(NodeFate, trace["nodes"]),
-            retrievals=_all(Retrieval, trace["retrievals"]),
-            cut=trace["cut"],
-            ops_per_point=trace["ops_per_point"],
-        ),
+        trace=_trace(data["trace"]),
         warmup=_all(Sample, data["passes"]["warmup"]),
         samples=_all(Sample, data["passes"]["counted"]),
     )
+
+
+def _trace(data: Mapping[str, Any]) -> Trace:
+    lists = {
+        "timeline": _all(TimelinePoint, data["timeline"]),
+        "lives": _all(Life, data["lives"]),
+        "nodes": _all(NodeFate, data["nodes"]),
+        "retrievals": _all(Retrieval, data["retrievals"]),
+    }
+    return filled(Trace, {**data, **lists})
 
 
 def _all(kind: type[Data], entries: Sequence[Mapping[str, Any]]) -> tuple[Data, ...]:
