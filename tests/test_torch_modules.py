@@ -39,6 +39,14 @@ def diverged():
     return network, x * float("inf")
 
 
+def elsewhere():
+    return nn.Sequential(nn.Linear(3, 3), nn.Tanh()).to("meta"), torch.rand(2, 3)
+
+
+def input_elsewhere():
+    return nn.Sequential(nn.Linear(3, 3), nn.Tanh()), torch.rand(2, 3, device="meta")
+
+
 def double():
     network, x = sequence()
     return network.double(), x.double()
@@ -200,9 +208,12 @@ def test_state_that_moves_twice_is_named(capsys: pytest.CaptureFixture[str], fil
 
 
 def test_what_is_not_finite_is_null(capsys: pytest.CaptureFixture[str], file: str) -> None:
-    none, remat = profiled(capsys, f"{file}:diverged", "-q")["rows"]
+    data = profiled(capsys, f"{file}:diverged")
+    none, remat = data["rows"]
     assert (none["agreement"]["loss"], remat["agreement"]["loss"]) == (None, None)
     assert remat["agreement"]["agrees"]  # the same is not finite in both
+    for name in ("none", "remat"):
+        assert any(text.startswith(f"{name}: the loss is nan") for text in data["warnings"])
 
 
 def test_what_the_file_prints_is_no_result(capsys: pytest.CaptureFixture[str], file: str) -> None:
@@ -251,13 +262,16 @@ def test_the_list_sums_to_what_the_profile_says(
         ("frozen", 2, "has no parameter that requires a gradient"),
         ("unconnected", 1, "depends on a parameter"),
         ("childless", 2, "has no children to checkpoint"),
+        ("elsewhere", 2, "on `meta`: a module is timed on the CPU alone"),
+        ("input_elsewhere", 2, "on `meta`: a module is timed on the CPU alone"),
         ("sequenc", 2, "did you mean `sequence`?"),
     ],
 )
 def test_a_module_that_cannot_be_profiled(
     capsys: pytest.CaptureFixture[str], file: str, name: str, code: int, words: str
 ) -> None:
-    for command in ("run",) if name == "childless" else ("run", "saved"):
+    only_profiled = name in ("childless", "elsewhere", "input_elsewhere")
+    for command in ("run",) if only_profiled else ("run", "saved"):
         assert run_command([command, "--engine", "torch", "--module", f"{file}:{name}"]) == code
         captured = capsys.readouterr()
         assert captured.out == ""

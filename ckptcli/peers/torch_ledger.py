@@ -17,6 +17,8 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
+from ckptcli.peers.torch_storages import storage_key, storages
+
 
 class StorageLedger(TorchDispatchMode):  # type: ignore[misc]  # PyTorch is not checked
     """Inside, every new storage is counted. `calls` are the ops by name, as in `aten.NAME`."""
@@ -38,14 +40,14 @@ class StorageLedger(TorchDispatchMode):  # type: ignore[misc]  # PyTorch is not 
         return result
 
     def count(self, tensor: torch.Tensor) -> None:
-        """Count the tensor's storage, if it is not counted already."""
-        storage = tensor.untyped_storage()
-        key = storage._cdata
-        if key not in self.live:
-            self.live[key] = storage.nbytes()
-            self.bytes_in_use += storage.nbytes()
-            self.peak_bytes = max(self.peak_bytes, self.bytes_in_use)
-            weakref.finalize(storage, self._gone, key)
+        """Count the tensor's storages, as far as they are not counted already."""
+        for storage in storages(tensor):
+            key = storage_key(storage)
+            if key not in self.live:
+                self.live[key] = storage.nbytes()
+                self.bytes_in_use += storage.nbytes()
+                self.peak_bytes = max(self.peak_bytes, self.bytes_in_use)
+                weakref.finalize(storage, self._gone, key)
 
     def _gone(self, key: int) -> None:
         self.bytes_in_use -= self.live.pop(key)
@@ -79,7 +81,7 @@ def ledger_pass(
                 ledger.count(tensor)
             known = set(ledger.live)
             loss = forward()
-            known.add(loss.untyped_storage()._cdata)
+            known.update(map(storage_key, storages(loss)))
             saved = [size for key, size in ledger.live.items() if key not in known]
             ledger.calls.clear()
             result = backward(loss)

@@ -44,6 +44,10 @@ class UserModule:
         """Those that require a gradient."""
         return [p for p in self.module.parameters() if p.requires_grad]
 
+    def parameter_names(self) -> list[str]:
+        """The paths of `parameters()`."""
+        return [name for name, p in self.module.named_parameters() if p.requires_grad]
+
     def state(self) -> list[torch.Tensor]:
         """Parameters and buffers."""
         return [*self.module.parameters(), *self.module.buffers()]
@@ -162,7 +166,8 @@ class ModuleNetwork:
             torch.zeros_like(parameter) if gradient is None else gradient
             for parameter, gradient in zip(self._parameters, gradients)
         ]
-        return Values(float(loss.detach()), [g.to("cpu", dtype).numpy() for g in found])
+        dense = [gradient.to("cpu", dtype).to_dense() for gradient in found]
+        return Values(float(loss.detach()), [gradient.numpy() for gradient in dense])
 
     @property
     def dtype(self) -> str:
@@ -195,11 +200,13 @@ def pair(text: str, seed: int) -> tuple[UserModule, UserModule, list[str]]:
     """The module plain and checkpointed, with equal state, and the paths of the checkpoints.
 
     Raises:
-        UsageError, ProgramError: as `load_module`; a module without children; `MAKE` gives another
-            module when it is called again.
+        UsageError, ProgramError: as `load_module`; a module without children, or one that is not
+            on the CPU; `MAKE` gives another module when it is called again.
     """
     make = _maker(text, seed)
-    plain, other = _make(text, make, seed), _make(text, make, seed)
+    plain = _make(text, make, seed)
+    _check_is_on_cpu(plain)
+    other = _make(text, make, seed)
     with running(text, SMALLER):
         other.module.load_state_dict(plain.module.state_dict())
     other = UserModule(text, other.module, plain.inputs)
@@ -210,6 +217,17 @@ def pair(text: str, seed: int) -> tuple[UserModule, UserModule, list[str]]:
             "wrap layers in a Sequential or as attributes",
         )
     return plain, other, regions
+
+
+def _check_is_on_cpu(user: UserModule) -> None:
+    """Refuse a device whose work would go on after the clock is read."""
+    away = next((tensor for tensor in user.own_tensors() if tensor.device.type != "cpu"), None)
+    if away is not None:
+        raise UsageError(
+            f"`{user.text}` gives a module or an input on `{away.device}`: a module is timed on "
+            "the CPU alone",
+            "leave the module and its input on the CPU",
+        )
 
 
 def changed_buffers(plain: UserModule, other: UserModule) -> list[str]:

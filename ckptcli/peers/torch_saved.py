@@ -19,6 +19,7 @@ from torch.autograd.graph import saved_tensors_hooks
 from ckptcli.checkpoint.user_code import running
 from ckptcli.measure.module_record import ModuleSaved
 from ckptcli.peers.torch_module import SMALLER, ModuleNetwork, UserModule
+from ckptcli.peers.torch_storages import storage_key, storages
 
 
 class _Packed:
@@ -53,7 +54,9 @@ def saved_by_module(user: UserModule, seed: int) -> list[ModuleSaved]:
         with saved_tensors_hooks(packed.pack, packed.unpack):
             loss = ModuleNetwork(user, seed).forward()
         steps = _steps_by_tensor(loss, packed)
-    return _by_storage(packed, steps, {_key(tensor) for tensor in (*user.own_tensors(), loss)})
+    own = (*user.own_tensors(), loss)
+    left_out = {storage_key(storage) for tensor in own for storage in storages(tensor)}
+    return _by_storage(packed, steps, left_out)
 
 
 def _by_storage(
@@ -61,23 +64,20 @@ def _by_storage(
 ) -> list[ModuleSaved]:
     found: dict[int, ModuleSaved] = {}
     for number, tensor in enumerate(packed.tensors):
-        key = _key(tensor)
-        if key in left_out:
-            continue
-        before = found.get(key)
-        ops = (*(before.ops if before else ()), *steps.get(number, ()))
-        found[key] = ModuleSaved(
-            module=before.module if before else packed.modules[number],
-            ops=tuple(dict.fromkeys(ops)),
-            shape=before.shape if before else tuple(tensor.shape),
-            dtype=str(tensor.dtype).removeprefix("torch."),
-            bytes=tensor.untyped_storage().nbytes(),
-        )
+        for storage in storages(tensor):
+            key = storage_key(storage)
+            if key in left_out:
+                continue
+            before = found.get(key)
+            ops = (*(before.ops if before else ()), *steps.get(number, ()))
+            found[key] = ModuleSaved(
+                module=before.module if before else packed.modules[number],
+                ops=tuple(dict.fromkeys(ops)),
+                shape=before.shape if before else tuple(tensor.shape),
+                dtype=str(tensor.dtype).removeprefix("torch."),
+                bytes=storage.nbytes(),
+            )
     return sorted(found.values(), key=lambda saved: -saved.bytes)
-
-
-def _key(tensor: torch.Tensor) -> int:
-    return int(tensor.untyped_storage()._cdata)
 
 
 @contextmanager

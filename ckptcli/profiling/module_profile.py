@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from ckptcli.checkpoint.user_code import running
 from ckptcli.measure.analysis import analysed_rows
@@ -15,6 +17,7 @@ from ckptcli.measure.rounds import Plan, Rounds, run_rounds
 from ckptcli.measure.stability import read_load, row_warnings
 from ckptcli.peers.agreement import agreement
 from ckptcli.peers.base import Engine, Values
+from ckptcli.profiling.divergence import loss_warning
 from ckptcli.version import VERSION
 
 if TYPE_CHECKING:
@@ -64,7 +67,11 @@ def profile_module(
         threshold=threshold,
         stopped=rounds.stopped,
         partial=rounds.interrupted,
-        warnings=(*map(_MOVED.format, moved), *row_warnings(timed, machine, before)),
+        warnings=(
+            *(text for name in NAMES for text in _divergence(name, networks[name], values[name])),
+            *map(_MOVED.format, moved),
+            *row_warnings(timed, machine, before),
+        ),
         rows=timed,
     )
 
@@ -85,6 +92,21 @@ def _row(
     )
 
 
+def _divergence(name: str, network: ModuleNetwork, found: Values) -> Iterator[str]:
+    """A warning about a loss, and one about gradients, that are not finite."""
+    text = loss_warning(name, found.loss)
+    if text is not None:
+        yield text
+    paths = [
+        path
+        for path, gradient in zip(network.user.parameter_names(), found.gradients)
+        if not np.isfinite(gradient).all()
+    ]
+    if paths:
+        count = f"{len(paths)} of {len(found.gradients)} gradients"
+        yield f"{name}: {count} are not finite, among them that of `{paths[0]}`"
+
+
 def _timed(row: PeerRecord, rounds: Rounds) -> PeerRecord:
     taken = [PeerSample.of(sample, splits=True) for sample in rounds.samples[row.strategy]]
     return replace(row, warmup=tuple(taken[: rounds.warmup]), samples=tuple(taken[rounds.warmup :]))
@@ -92,5 +114,7 @@ def _timed(row: PeerRecord, rounds: Rounds) -> PeerRecord:
 
 def _bytes(tensors: Iterable[Any]) -> int:
     """Of their storages, each once."""
-    storages = {tensor.untyped_storage()._cdata: tensor for tensor in tensors}
-    return sum(int(tensor.untyped_storage().nbytes()) for tensor in storages.values())
+    from ckptcli.peers.torch_storages import storage_key, storages
+
+    found = (storage for tensor in tensors for storage in storages(tensor))
+    return sum(int(s.nbytes()) for s in {storage_key(s): s for s in found}.values())
