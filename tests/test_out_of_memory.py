@@ -9,6 +9,7 @@ from __future__ import annotations
 import gc
 import json
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import pytest
 
@@ -17,6 +18,7 @@ from ckptcli.backends import open_backend
 from ckptcli.backends.base import Backend
 from ckptcli.cli import devices
 from ckptcli.cli.main import run_command
+from ckptcli.measure.peer_record import PeerRecord, PeerSample
 from ckptcli.measure.record_json import read_record, record_json
 from ckptcli.profiling import profile as profiling
 from ckptcli.profiling.out_of_memory import PassOutOfMemory
@@ -149,6 +151,26 @@ def test_processes_of_which_one_ran_out_of_memory_are_merged() -> None:
     assert [strategy.strategy for strategy in record.strategies] == ["balanced"]
     assert len(record.strategies[0].samples) == 4
     assert [failure.strategy for failure in record.failures] == ["none"]
+
+
+def peer(engine: str, strategy: str, reason: str | None = None) -> PeerRecord:
+    total_s = {"none": 2.0, "remat": 3.0}[strategy]
+    samples = () if reason else (PeerSample(None, None, total_s),) * 2
+    return PeerRecord(engine, strategy, engine, reason=reason, samples=samples)
+
+
+@pytest.mark.parametrize("is_swapped", [False, True])
+def test_peers_are_merged_by_engine_and_strategy(is_swapped: bool) -> None:
+    run = profile(NETWORK, ["none", "remat"], plan=PLAN)
+    whole = replace(
+        run, peers=tuple(peer(e, s) for e in ("torch", "jax") for s in ("none", "remat"))
+    )
+    part = replace(run, peers=(peer("torch", "remat"), peer("jax", "remat", "no memory")))
+    record = merged([part, whole] if is_swapped else [whole, part])
+    torch, jax = record.peers
+    assert (torch.engine, torch.strategy, torch.seconds("total")) == ("torch", "remat", [3.0] * 4)
+    assert [sample.process for sample in torch.samples] == [0, 0, 1, 1]
+    assert (jax.engine, jax.strategy, jax.reason, jax.samples) == ("jax", "remat", "no memory", ())
 
 
 @pytest.mark.usefixtures("refusing_command")

@@ -9,14 +9,17 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
+from typing import TypeVar
 
 from ckptcli.errors import CkptError
 from ckptcli.measure.analysis import analysed
 from ckptcli.measure.peer_record import PeerRecord
 from ckptcli.measure.record import RunRecord, StrategyRecord
 from ckptcli.measure.record_json import read_record
+
+Entry = TypeVar("Entry", StrategyRecord, PeerRecord)
 
 PARTIAL_CODES = (124, 130, 143)
 
@@ -70,23 +73,15 @@ def _run(arguments: Sequence[str]) -> RunRecord:
 def merged(records: Sequence[RunRecord]) -> RunRecord:
     """One record with the samples of all; memory and trace are those of the first.
 
-    A strategy that ran out of memory in one of them is in none.
+    A strategy or peer that one of them lacks is left out; a strategy that ran out of memory is one.
     """
-    first = records[0]
-    by_name = [{entry.strategy: entry for entry in record.strategies} for record in records]
-    strategies = tuple(
-        _merged_strategy([known[entry.strategy] for known in by_name])
-        for entry in first.strategies
-        if all(entry.strategy in known for known in by_name)
-    )
+    strategies = _in_all([record.strategies for record in records], _strategy)
+    peers = _in_all([record.peers for record in records], _engine_and_strategy)
     whole = replace(
-        first,
+        records[0],
         processes=len(records),
-        strategies=strategies,
-        peers=tuple(
-            _merged_peer([record.peers[position] for record in records])
-            for position in range(len(first.peers))
-        ),
+        strategies=tuple(map(_with_samples_of_all, strategies)),
+        peers=tuple(map(_merged_peer, peers)),
         failures=tuple({f.strategy: f for record in records for f in record.failures}.values()),
         warnings=tuple(dict.fromkeys(text for record in records for text in record.warnings)),
         stopped=f"{sum(record.rounds for record in records)} rounds in {len(records)} processes",
@@ -94,19 +89,36 @@ def merged(records: Sequence[RunRecord]) -> RunRecord:
     return analysed(whole)
 
 
-def _merged_strategy(records: Sequence[StrategyRecord]) -> StrategyRecord:
-    samples = [
-        replace(sample, process=process)
-        for process, record in enumerate(records)
-        for sample in record.samples
-    ]
-    return replace(records[0], samples=tuple(samples))
+def _strategy(entry: StrategyRecord) -> str:
+    return entry.strategy
 
 
-def _merged_peer(records: Sequence[PeerRecord]) -> PeerRecord:
-    samples = [
-        replace(sample, process=process)
-        for process, record in enumerate(records)
-        for sample in record.samples
+def _engine_and_strategy(entry: PeerRecord) -> tuple[str, str]:
+    return entry.engine, entry.strategy
+
+
+def _in_all(
+    lists: Sequence[Sequence[Entry]], key: Callable[[Entry], Hashable]
+) -> list[list[Entry]]:
+    """The entries of each key that every list has, in the order of the first list."""
+    known = [{key(entry): entry for entry in entries} for entries in lists]
+    return [
+        [entries[key(first)] for entries in known]
+        for first in lists[0]
+        if all(key(first) in entries for entries in known)
     ]
-    return replace(records[0], samples=tuple(samples))
+
+
+def _merged_peer(entries: Sequence[PeerRecord]) -> PeerRecord:
+    """A peer that has no figures in one process has none at all, for the reason given there."""
+    refused = next((entry for entry in entries if entry.reason is not None), None)
+    return refused or _with_samples_of_all(entries)
+
+
+def _with_samples_of_all(entries: Sequence[Entry]) -> Entry:
+    samples = tuple(
+        replace(sample, process=process)
+        for process, entry in enumerate(entries)
+        for sample in entry.samples
+    )
+    return replace(entries[0], samples=samples)
