@@ -15,6 +15,7 @@ from ckptcli.measure.record_json import read_record
 from ckptcli.report.comparison import command_line
 from ckptcli.workloads.ising import infinite_lattice, torus
 from ckptcli.workloads.options import whole_numbers
+from tests.backend_kit import NEEDS_TORCH
 from tests.test_schema import check as check_schema
 from tests.trg import GOLDEN, one_blas_thread
 
@@ -207,6 +208,26 @@ def test_log_takes_the_program(capsys: pytest.CaptureFixture[str]) -> None:
         *(capsys, "log", "--workload", "trg", "--steps", "2", "-s", "remat", "--explain")
     )
     assert "svd" in explained
+
+
+@NEEDS_TORCH
+@pytest.mark.parametrize("command", [RUN, ("saved",), ("log",), ("check",)])
+def test_a_dtype_that_numpy_lacks_is_taken(
+    capsys: pytest.CaptureFixture[str], command: tuple[str, ...]
+) -> None:
+    arguments = ["--workload", "trg", "--steps", "2", "--dtype", "bfloat16", "--backend", "torch"]
+    text = printed(capsys, *command, *arguments, "-s", "remat")
+    assert text
+    if command == ("saved",):  # half of what float32 takes
+        assert by_hand_total(text) * 2 == by_hand_total(
+            printed(capsys, "saved", *arguments, "--dtype", "float32", "-s", "remat")
+        )
+
+
+def by_hand_total(text: str) -> int:
+    """Of the sweep by hand with residuals."""
+    (total,) = re.findall(r"^ total +\d+ +(\d+)", text, flags=re.M)
+    return int(total)
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ import numpy as np
 
 from ckptcli.autodiff.device import Device
 from ckptcli.autodiff.tensor import Tensor
+from ckptcli.backends.dtypes import DTYPES
 from ckptcli.errors import UsageError
 from ckptcli.workloads.base import ByHand, Exact, ForwardResult, Workload
 from ckptcli.workloads.graph_case import GraphCase
@@ -106,7 +107,7 @@ class TrgWorkload:
 
     @property
     def by_hand(self) -> ByHand:
-        return kept_by_hand(self.ranks, np.dtype(self.dtype).itemsize)
+        return kept_by_hand(self.ranks, DTYPES[self.dtype].element_bytes)
 
     def load(self, device: Device) -> TrgNetwork:
         beta = device.tensor([self.beta], self.dtype).require_grad()
@@ -118,7 +119,7 @@ class TrgWorkload:
         return "use a smaller --chi or fewer --steps"
 
     def parameters(self) -> dict[str, Any]:
-        return {"beta": np.array([self.beta], self.dtype)}
+        return {"beta": np.array([self.beta], DTYPES[self.dtype].host)}
 
     def with_parameters(self, arrays: Mapping[str, Any]) -> TrgWorkload:
         return replace(self, beta=float(arrays["beta"][0]))
@@ -128,7 +129,7 @@ class TrgWorkload:
 
     def needed_bytes(self, strategies: Sequence[str]) -> int:
         """Both decompositions of the largest step, packed; of all steps under `none`."""
-        item_bytes = np.dtype(self.dtype).itemsize
+        item_bytes = DTYPES[self.dtype].element_bytes
         sizes = [2, *self.ranks][: self.steps]
         packed = [2 * (2 * size**2 + 1) * size**2 * item_bytes for size in sizes]
         return sum(packed) if "none" in strategies else max(packed, default=0)
