@@ -27,7 +27,7 @@ from typing import Any
 
 from gpu_parts import Target, conformance, network
 
-from ckptcli.backends.registry import libraries, open_backend
+from ckptcli.backends.registry import libraries, not_loaded, open_backend
 from ckptcli.errors import CkptError, UsageError
 from ckptcli.measure.machine import read_machine
 from ckptcli.version import VERSION
@@ -52,8 +52,8 @@ def find_targets(backend: str | None, device: str | None) -> list[Target]:
             continue
         try:
             gpus = [facts for facts in library.devices() if facts.is_gpu]
-        except ImportError as error:
-            missing.append(f"{library.title} cannot be loaded: {error}")
+        except Exception as error:
+            missing.append(not_loaded(library, error))
             continue
         if gpus:
             found.append(Target(open_backend(name, gpus[0].name), gpus[0].title))

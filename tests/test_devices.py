@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -162,6 +163,35 @@ def test_a_library_that_cannot_be_loaded_is_told(monkeypatch: pytest.MonkeyPatch
         open_backend("cupy")
     with pytest.raises(UnknownNameError):
         open_backend("")
+
+
+@pytest.fixture
+def broken_torch(tmp_path: Path) -> dict[str, str]:
+    """An environment in which PyTorch is installed and misses a library of CUDA's."""
+    (tmp_path / "torch.py").write_text("raise OSError('libcudart.so.12: cannot open')\n")
+    metadata = tmp_path / "torch-2.0.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: torch\nVersion: 2.0\n")
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, (tmp_path, EXAMPLES.parent)))}
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("log", "--backend", "torch"), "backend `torch`: PyTorch cannot be loaded: libcudart"),
+        (("log", "--backend", "torch", "--device", "auto"), "PyTorch cannot be loaded: libcudart"),
+        (("run", "--engine", "torch"), "needs torch, which cannot be imported: libcudart"),
+    ],
+)
+def test_a_library_that_misses_a_library_is_told(
+    broken_torch: dict[str, str], options: tuple[str, ...], message: str
+) -> None:
+    command = [sys.executable, "-m", "ckptcli", *options, *TINY]
+    done = subprocess.run(command, capture_output=True, encoding="utf-8", env=broken_torch)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert message in done.stderr
+    assert "hint: pip install 'ckptcli[torch]'" in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 @pytest.mark.usefixtures("two_gpus")

@@ -214,3 +214,19 @@ def test_without_a_gpu_there_is_nothing_to_check(
 def test_a_backend_that_is_not_there(gpu_check: Any, tmp_path: Path, capsys: Any) -> None:
     assert gpu_check.main([str(tmp_path), "--backend", "nunpy"]) == 2
     assert "did you mean `numpy`?" in capsys.readouterr().err
+
+
+def test_a_library_that_cannot_be_loaded_is_no_target(
+    gpu_check: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    def fails(self: Any) -> Any:
+        raise OSError("libcudart.so.12: cannot open")
+
+    for library in gpu_check.libraries().values():
+        if "cuda" in library.device_names:
+            monkeypatch.setattr(type(library), "packages", ("numpy",))
+            monkeypatch.setattr(type(library), "devices", fails)
+    assert gpu_check.main([str(tmp_path)]) == 2
+    told = capsys.readouterr().err
+    assert "PyTorch cannot be loaded: libcudart" in told
+    assert "CuPy cannot be loaded: libcudart" in told

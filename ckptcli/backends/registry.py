@@ -16,7 +16,7 @@ from typing import ClassVar, TypeVar
 
 import ckptcli.backends.libraries as package
 from ckptcli.backends.base import Backend
-from ckptcli.errors import UnknownNameError, UsageError
+from ckptcli.errors import CkptError, UnknownNameError, UsageError
 
 AUTO = "auto"
 
@@ -115,10 +115,15 @@ def open_backend(name: str = "numpy", device: str | None = None) -> Backend:
         )
     try:
         return library.open(_device_of(library, device))
-    except ImportError as error:
-        raise UsageError(
-            f"backend `{name}`: {library.title} cannot be loaded: {error}", library.install
-        ) from error
+    except (CkptError, MemoryError):
+        raise
+    except Exception as error:
+        raise UsageError(f"backend `{name}`: {not_loaded(library, error)}", library.install) from error
+
+
+def not_loaded(library: ArrayLibrary, error: Exception) -> str:
+    """What a library says that is installed and broken, which each is in its own way."""
+    return f"{library.title} cannot be loaded: {str(error).strip() or repr(error)}"
 
 
 def _device_of(library: ArrayLibrary, name: str | None) -> str:

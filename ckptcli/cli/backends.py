@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ckptcli import units
-from ckptcli.backends.registry import libraries
+from ckptcli.backends.registry import libraries, not_loaded
 
 if TYPE_CHECKING:
     from ckptcli.backends.registry import ArrayLibrary, DeviceFacts
@@ -54,8 +54,8 @@ def _look(library: ArrayLibrary) -> _Found:
         try:
             devices = tuple(_with_memory(device) for device in library.devices())
             dtypes = library.open(devices[0].name).dtypes if devices else ()
-        except Exception as error:  # a broken installation fails in its own ways
-            missing = f"{library.title} cannot be loaded: {str(error).strip() or error!r}"
+        except Exception as error:
+            missing = not_loaded(library, error)
         else:
             missing = None if devices else f"no device of {', '.join(library.device_names)}"
     return _Found(library.name, library.title, version, devices, dtypes, missing, library.install)

@@ -147,9 +147,12 @@ def load_library(engine: type[Engine]) -> None:
     """
     try:
         importlib.import_module(engine.library)
-    except ImportError as error:
+    except MemoryError:
+        raise
+    except Exception as error:  # a broken installation fails in its own ways
+        why = str(error).strip() or repr(error)
         raise MissingLibraryError(
-            f"engine `{engine.name}` needs {engine.library}, which cannot be imported: {error}",
+            f"engine `{engine.name}` needs {engine.library}, which cannot be imported: {why}",
             f"pip install 'ckptcli[{engine.extra}]'",
         ) from error
 
