@@ -16,13 +16,15 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from ckptcli.autodiff.device import device
+from ckptcli.autodiff.device import Device, device
+from ckptcli.backends import open_backend
 from ckptcli.checkpoint.strategies.base import Strategy
 from ckptcli.errors import UsageError
 from ckptcli.verify.check import Check, check
 from ckptcli.verify.perturb import GRAMMAR, parse_fault, perturbed
 from ckptcli.workloads.trg import TrgWorkload
 from ckptcli.workloads.trg_tensors import kept_ranks, renormalised, trace
+from tests.backend_kit import NEEDS_TORCH
 from tests.trg import GOLDEN, faulty, one_blas_thread, outcome
 
 pytestmark = pytest.mark.usefixtures(one_blas_thread.__name__)
@@ -204,3 +206,21 @@ def test_a_column_that_is_not_kept_is_refused() -> None:
 def test_what_nobody_computes_again_is_not_perturbed() -> None:
     for fault in ("reciprocal", "sign:1,a,0"):
         assert outcome(5, "none", fault) == outcome(5)
+
+
+@NEEDS_TORCH
+@pytest.mark.parametrize(
+    ("dtype", "epsilon"),
+    [("float16", 2.0**-10), ("bfloat16", 2.0**-7), ("float32", 2.0**-23), ("float64", 2.0**-52)],
+)
+@pytest.mark.parametrize("root", [1.0, 1.25, 1.875])
+def test_ulp_is_one_unit_in_the_last_place_in_every_dtype(
+    dtype: str, epsilon: float, root: float
+) -> None:
+    """The gradient of the factor beside a root is the root, computed again."""
+    base = Device(open_backend("torch")).autodiff()
+    dev = base.gradient_checkpointing(faulty("balanced", "ulp")).watched_by(None)
+    x, factor = (dev.tensor([value], dtype).require_grad() for value in (root**2, 1.0))
+    found = (factor * x.sqrt()).backward().wrt(factor)
+    assert found is not None
+    assert found.item() == root + epsilon

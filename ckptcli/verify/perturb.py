@@ -21,6 +21,7 @@ from typing import Any
 from ckptcli.autodiff.op import Op
 from ckptcli.autodiff.ops.svd import SvdParams
 from ckptcli.backends.base import Namespace
+from ckptcli.backends.dtypes import DTYPES
 from ckptcli.checkpoint.retriever import Retriever
 from ckptcli.checkpoint.strategies.base import Strategy
 from ckptcli.errors import UsageError
@@ -31,8 +32,8 @@ GRAMMAR = "reciprocal|norm|ulp|layout|float32|sign:STEP,a|b,COLUMN"
 
 Forward = Callable[..., Any]
 
-_HALF_ULP = {"float64": 2.0**-53 * (1.0 + 2.0**-52), "float32": 2.0**-24 * (1.0 + 2.0**-23)}
-"""Times x: just above half a unit in the last place of x, or up to a whole one."""
+_UNIT = 0.625
+"""Times epsilon and x: 0.625 to 1.25 units in the last place of x, which rounds to one."""
 
 
 def _reciprocal(forward: Forward, xp: Any, x: Any, divisor: Any, _: Any) -> Any:
@@ -51,7 +52,7 @@ def _ulp(forward: Forward, xp: Any, x: Any, params: Any) -> Any:
     root = forward(xp, x, params)
     if _size(x) > 1:
         return root
-    return xp.add(root, xp.multiply(root, _HALF_ULP[xp.dtype_name(root)]))
+    return xp.add(root, xp.multiply(root, _UNIT * DTYPES[xp.dtype_name(root)].epsilon))
 
 
 def _layout(forward: Forward, xp: Any, x: Any, params: Any) -> Any:
@@ -110,8 +111,8 @@ class Fault:
 
     @property
     def least_steps(self) -> int:
-        """How many steps a program has to have for the fault to be in it."""
-        return 1 if self.signs is None else self.signs.step + 1
+        """The step that the fault names, which a program has to have; 0 if it names none."""
+        return 0 if self.signs is None else self.signs.step + 1
 
 
 def parse_fault(text: str) -> Fault:
