@@ -30,6 +30,7 @@ from gpu_parts import Target, conformance, network
 from ckptcli.backends.registry import libraries, not_loaded, open_backend
 from ckptcli.errors import CkptError, UsageError
 from ckptcli.measure.machine import read_machine
+from ckptcli.measure.record_json import with_finite_numbers
 from ckptcli.version import VERSION
 
 SCHEMA = "ckpt.gpu-check/1"
@@ -80,6 +81,7 @@ class Report:
 
     def write(self, finished: bool) -> None:
         """Replace the file as a whole."""
+        warnings: list[str] = []
         content = {
             "schema": SCHEMA,
             "version": VERSION,
@@ -102,7 +104,8 @@ class Report:
             ],
         }
         temporary = self.path.with_suffix(".part")
-        temporary.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+        finite = {**with_finite_numbers(content, "", warnings), "warnings": warnings}
+        temporary.write_text(json.dumps(finite, indent=1, allow_nan=False) + "\n", "utf-8")
         os.replace(temporary, self.path)
 
     def run(self, target: Target, what: str, part: Callable[[], None], limit_s: float) -> None:

@@ -152,3 +152,50 @@ def test_silu_as_a_graph_is_the_same_program() -> None:
     root = graph.load(device_.watched_by(None)).forward().root
     assert root.item() == expected.item()
     assert json.loads(graph.as_json())["ops"][4] == {"op": "matmul", "in": [3, 0]}
+
+
+NOT_FINITE = {
+    "ops": [
+        {"op": "leaf", "req": True, "data": [-1.0, 4.0]},
+        {"op": "leaf", "req": True, "data": [1.0, 2.0]},
+        {"op": "sqrt", "in": [0]},
+        {"op": "mul", "in": [1, 2]},
+        {"op": "sum", "in": [3]},
+    ]
+}
+
+
+def refused(word: str) -> float:
+    raise AssertionError(f"{word} is no JSON")
+
+
+def test_a_gradient_that_is_not_finite_passes_with_a_line_of_its_own(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    path = tmp_path / "g.json"
+    path.write_text(json.dumps(NOT_FINITE))
+    assert run_command(["check", "--workload", f"graph:{path}"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert "balanced: passed" in lines
+    assert "  not finite          nan or infinity in the gradient of 0, 1" in lines
+    assert run_command(["check", "--workload", f"graph:{path}", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out, parse_constant=refused)
+    (entry,) = found["checks"]
+    assert (entry["passed"], entry["not_finite"]) == (True, ["0", "1"])
+    assert entry["differences"][0]["gradient"] is None
+    assert "checks[0].differences[0].gradient is nan, printed as null" in found["warnings"]
+    assert run_command(["check", "-n", "4"]) == 0
+    assert "not finite" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("fault", ["ulp", "reciprocal", "layout"])
+def test_a_fault_without_a_step_is_for_programs_without_layers_too(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, fault: str
+) -> None:
+    path = tmp_path / "g.json"
+    path.write_text(json.dumps(NOT_FINITE))
+    assert run_command(["check", "--workload", f"graph:{path}", "--perturb-replay", fault]) == 0
+    assert run_command(
+        ["check", "--workload", f"graph:{path}", "--perturb-replay", "sign:1,a,0"]
+    ) == 2  # fmt: skip
+    assert "names step 1, and the program has 0" in capsys.readouterr().err

@@ -216,6 +216,14 @@ def test_a_backend_that_is_not_there(gpu_check: Any, tmp_path: Path, capsys: Any
     assert "did you mean `numpy`?" in capsys.readouterr().err
 
 
+def test_a_figure_that_is_no_number_is_null(gpu_check: Any, tmp_path: Path) -> None:
+    report = gpu_check.Report(tmp_path / "gpu-check.json", {"limit": float("inf")}, [])
+    report.write(finished=True)
+    figures = json.loads(report.path.read_text(), parse_constant=lambda word: pytest.fail(word))
+    assert figures["options"] == {"limit": None}
+    assert figures["warnings"] == ["options.limit is inf, printed as null"]
+
+
 def test_a_library_that_cannot_be_loaded_is_no_target(
     gpu_check: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:

@@ -113,14 +113,22 @@ def _write_smallest(workload: Workload, strategy: Strategy, backend: Backend) ->
 
 def _print(workload: Workload, checks: list[Check], as_json: bool) -> None:
     if as_json:
-        data = [{**asdict(found), "passed": found.passed} for found in checks]
-        click.echo(json.dumps({"schema": SCHEMA, "workload": workload.title, "checks": data}))
+        click.echo(json.dumps(_as_object(workload, checks), allow_nan=False))
         return
     click.echo(workload.title)
     for found in checks:
         click.echo(f"{found.strategy}: {'passed' if found.passed else 'FAILED'}")
         for line in _lines(found, workload):
             click.echo(f"  {line}")
+
+
+def _as_object(workload: Workload, checks: list[Check]) -> dict[str, Any]:
+    from ckptcli.measure.record_json import with_finite_numbers
+
+    warnings: list[str] = []
+    data = [{**asdict(found), "passed": found.passed} for found in checks]
+    finite = with_finite_numbers(data, "checks", warnings)
+    return {"schema": SCHEMA, "workload": workload.title, "checks": finite, "warnings": warnings}
 
 
 def _lines(found: Check, workload: Workload) -> Iterator[str]:
@@ -136,6 +144,11 @@ def _lines(found: Check, workload: Workload) -> Iterator[str]:
     for name, difference in found.wrong_gradients:
         moved = difference.found - difference.expected
         yield f"                    {name}: {difference}, moved by {moved:+.2e}"
+    if found.not_finite:
+        names = ", ".join(found.not_finite[:SHOWN])
+        left = len(found.not_finite) - SHOWN
+        beyond = f" and {left} more" if left > 0 else ""
+        yield f"not finite          nan or infinity in the gradient of {names}{beyond}"
     if not found.has_float64:
         yield "finite differences  left out: the device has no float64"
     elif not found.differences:

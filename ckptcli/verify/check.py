@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from ckptcli.autodiff.device import Device
 from ckptcli.backends import open_backend
 from ckptcli.backends.base import Backend
@@ -35,6 +37,8 @@ class Check:
         draws: how many random draws the pass took from the stream, `none`'s behind it.
         spread: how far two runs of `none` lie apart, relative to each gradient's largest element;
             None for a deterministic library, where bits are compared.
+        not_finite: the parameters whose gradient holds nan or infinity. `none`'s may do so too:
+            a strategy that keeps it passes.
         has_float64: whether the device has the dtype that finite differences need.
     """
 
@@ -48,6 +52,7 @@ class Check:
     spread: float | None = None
     has_float64: bool = True
     gauges: tuple[GaugeChange, ...] = ()
+    not_finite: tuple[str, ...] = ()
 
     @property
     def passed(self) -> bool:
@@ -100,6 +105,7 @@ def check(
         spread=spread,
         has_float64=has_float64,
         gauges=tuple(own.fidelity.gauges),
+        not_finite=tuple(n for n, g in own.gradients.items() if not np.isfinite(g).all()),
     )
 
 
