@@ -45,10 +45,13 @@ FLIPS = [
     for column in range(len(errors))
     for svd in "ab"
 ]
-BITES_FROM = {"reciprocal": 5, "norm": 7, "ulp": 5, "layout": 20, "float32": 5}
-"""Steps at which a fault has flipped a sign on every LAPACK tried: a sum in another order may well
-round to the same number, above all one of few elements.
+STEPS = {"reciprocal": 5, "norm": 7, "ulp": 5, "layout": 20, "float32": 5}
+"""Steps at which a fault changes some value: a sum in another order may well round to the same
+number, above all one of few elements.
 """
+
+ROUNDING = 1e-9
+"""Above what a fault of one rounding moves the gradient by while every vector keeps its sign."""
 
 
 @pytest.mark.parametrize(("place", "column"), FLIPS)
@@ -86,14 +89,7 @@ def gradient_under(strategy: Strategy, steps: int) -> float:
     return found.item()
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("fault", BITES_FROM)
-def test_a_rounding_difference_makes_a_wrong_gradient(fault: str) -> None:
-    for steps in {BITES_FROM[fault], 20}:
-        assert abs(outcome(steps, "remat", fault)[1] - GOLDEN[0.3][steps][1]) > 1e-6
-
-
-@pytest.mark.parametrize("fault", BITES_FROM)
+@pytest.mark.parametrize("fault", STEPS)
 def test_the_value_itself_is_never_wrong(fault: str) -> None:
     assert outcome(6, "remat", fault)[0] == outcome(6)[0]
 
@@ -168,13 +164,17 @@ def test_a_flip_is_named_by_step_and_column_as_a_gauge() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("fault", BITES_FROM)
+@pytest.mark.parametrize("fault", STEPS)
 def test_every_fault_is_caught(fault: str) -> None:
-    found = found_by(fault, BITES_FROM[fault])
+    """On any LAPACK: it moves the gradient or flips a sign, and by much only through a sign."""
+    found = found_by(fault, STEPS[fault])
     assert not found.passed
-    assert found.wrong_gradients
-    assert any(change.flipped for change in found.gauges)
-    bound = 1e-6 if fault == "float32" else 1e-14
+    assert found.wrong_values
+    flipped = any(change.flipped or change.turned for change in found.gauges)
+    assert flipped or found.wrong_gradients
+    moved = [abs(d.found - d.expected) for _, d in found.wrong_gradients]
+    assert flipped or max(moved) < (1e-5 if fault == "float32" else ROUNDING)
+    bound = 1e-6 if fault == "float32" else 1e-12
     assert all(change.size_error < bound for change in found.gauges)
 
 
