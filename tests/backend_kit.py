@@ -1,9 +1,10 @@
-"""What the tests of several backends share: the devices that this machine has, and outcomes."""
+"""What the tests of several libraries share: the devices that this machine has, and outcomes."""
 
 from __future__ import annotations
 
+import re
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cache
 from importlib.util import find_spec
 from typing import Any
@@ -18,6 +19,26 @@ from tests.gradient_cases import CASES
 from tests.helpers import backward, gradient, leaf, log_lines
 
 NEEDS_TORCH = pytest.mark.skipif(find_spec("torch") is None, reason="PyTorch is not installed")
+NEEDS_JAX = pytest.mark.skipif(find_spec("jax") is None, reason="JAX is not installed")
+ENGINE_MARKS = {"torch": NEEDS_TORCH, "jax": NEEDS_JAX, "jax-eager": NEEDS_JAX}
+ENGINES = tuple(ENGINE_MARKS)
+INSTALLED_ENGINES = [pytest.param(name, marks=mark) for name, mark in ENGINE_MARKS.items()]
+"""Every engine as a parameter; a test of one whose library is missing is skipped."""
+
+NAMED_ENGINE = re.compile(r"--engine[ =](\S+)")
+
+
+def skipped_without_its_engines(commands: Iterable[str]) -> list[Any]:
+    """The command lines as parameters; one that names an engine needs that engine's library."""
+    return [
+        pytest.param(
+            command,
+            marks=[
+                ENGINE_MARKS[name] for name in NAMED_ENGINE.findall(command) if name in ENGINE_MARKS
+            ],
+        )
+        for command in commands
+    ]
 
 
 def watched_on(base: Device, strategy: str) -> tuple[Device, Recorder]:

@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from ckptcli.cli.settings import (
     options_of,
 )
 from ckptcli.config import LoggerSettings, named_config
+from tests.backend_kit import NAMED_ENGINE, skipped_without_its_engines
 
 pytestmark = pytest.mark.slow
 
@@ -42,19 +44,34 @@ def test_every_command_has_a_page() -> None:
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_example_of_a_page_works(command: str, tmp_path: Path) -> None:
-    """In order, in one directory, with `ckpt` as this tree's."""
-    script = tmp_path / "bin" / "ckpt"
+    """In order, in one directory; those of other libraries apart."""
+    shell = [line for line in examples(command) if not NAMED_ENGINE.search(line)]
+    assert any(line.startswith(f"ckpt {command}") for line in shell)
+    check_examples(shell, tmp_path)
+
+
+@pytest.mark.parametrize(
+    "line",
+    skipped_without_its_engines(
+        line for command in COMMANDS for line in examples(command) if NAMED_ENGINE.search(line)
+    ),
+)
+def test_every_example_in_another_library_works(line: str, tmp_path: Path) -> None:
+    check_examples([line], tmp_path)
+
+
+def check_examples(shell: Sequence[str], directory: Path) -> None:
+    """Run the lines in `directory`, with `ckpt` as this tree's."""
+    script = directory / "bin" / "ckpt"
     script.parent.mkdir()
     script.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m ckptcli "$@"\n')
     script.chmod(0o755)
-    shell = examples(command)
-    assert any(line.startswith(f"ckpt {command}") for line in shell)
     for line in shell:
         done = subprocess.run(
             ["/bin/sh", "-c", line],
             capture_output=True,
             encoding="utf-8",
-            cwd=tmp_path,
+            cwd=directory,
             env={**os.environ, "PATH": f"{script.parent}{os.pathsep}{os.environ['PATH']}"},
             timeout=300,
         )

@@ -41,13 +41,13 @@ from ckptcli.profiling.peer_passes import check_peers, own_values
 from ckptcli.report.console import Screen, render_run
 from ckptcli.report.formats import registry
 from ckptcli.workloads.silu import SiluWorkload
+from tests.backend_kit import ENGINES, INSTALLED_ENGINES, NEEDS_JAX, NEEDS_TORCH
 from tests.records import balanced_record, none_record, run_record
 
 CKPT = [sys.executable, "-m", "ckptcli"]
 VALIDATOR = Draft202012Validator(
     json.loads((files("ckptcli.measure") / "schema" / "run-1.json").read_text(encoding="utf-8"))
 )
-ENGINES = ("torch", "jax", "jax-eager")
 ONE_REGION = "remat:every=6"
 
 
@@ -70,7 +70,7 @@ def counted(engine: str, strategy: str, layers: int = 6) -> tuple[int, int, int]
 
 @pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", INSTALLED_ENGINES)
 @pytest.mark.parametrize(
     ("layers", "n", "batch", "strategy"),
     [
@@ -97,7 +97,7 @@ def test_loss_and_gradients_agree(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", INSTALLED_ENGINES)
 def test_a_gradient_of_another_network_does_not_agree(engine: str) -> None:
     workload, other = SiluWorkload(3, 16), SiluWorkload(3, 16)
     weights, x = workload.arrays
@@ -133,6 +133,7 @@ def test_gradients_of_another_shape_do_not_agree() -> None:
 # What is held and computed again.
 
 
+@NEEDS_JAX
 @pytest.mark.slow
 @pytest.mark.parametrize("engine", ["jax", "jax-eager"])
 @pytest.mark.parametrize(
@@ -163,6 +164,7 @@ def test_jaxs_table_of_six_layers(
     assert counted(engine, strategy) == expected
 
 
+@NEEDS_TORCH
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("strategy", "expected"),
@@ -189,6 +191,7 @@ def test_what_pytorch_holds(strategy: str, expected: tuple[int, int, int]) -> No
     assert counted("torch", strategy) == expected
 
 
+@NEEDS_TORCH
 @pytest.mark.slow
 @pytest.mark.parametrize("layers", [1, 2, 8])
 def test_pytorch_holds_what_its_hooks_say(layers: int) -> None:
@@ -214,6 +217,7 @@ def test_pytorch_holds_what_its_hooks_say(layers: int) -> None:
     assert memory.saved_tensors == 3 * layers - 1
 
 
+@NEEDS_TORCH
 @pytest.mark.slow
 def test_pytorchs_peak_is_that_of_its_steps() -> None:
     """8 layers: 9 leaves, 23 saved, and both gradients of the last p * s."""
@@ -237,6 +241,7 @@ def test_what_decides_op_by_op_has_no_peer(name: str) -> None:
         regions_of(parse_strategy(name), 6)
 
 
+@NEEDS_TORCH
 @pytest.mark.slow
 def test_pytorch_knows_no_names() -> None:
     with pytest.raises(NoPeer, match="knows no names"):
@@ -244,7 +249,7 @@ def test_pytorch_knows_no_names() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("engine", ["torch", "jax"])
+@pytest.mark.parametrize("engine", INSTALLED_ENGINES[:2])
 def test_a_policy_of_ones_own_has_no_peer(engine: str, tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text("def products(value):\n    return value.op == 'matmul'\n")
     with pytest.raises(NoPeer, match="a function of ckpt's values"):
@@ -358,6 +363,8 @@ def printed(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, An
     return found
 
 
+@NEEDS_TORCH
+@NEEDS_JAX
 @pytest.mark.slow
 def test_the_command_runs_every_strategy_in_every_engine(
     capsys: pytest.CaptureFixture[str],
@@ -379,6 +386,7 @@ def test_the_command_runs_every_strategy_in_every_engine(
         assert (peer["threads"] is None) == (key[0] != "torch")
 
 
+@NEEDS_JAX
 @pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_a_double_network_leaves_jax_as_it_is(
@@ -393,6 +401,8 @@ def test_a_double_network_leaves_jax_as_it_is(
     assert jax.numpy.ones(1).dtype == np.float32
 
 
+@NEEDS_TORCH
+@NEEDS_JAX
 @pytest.mark.slow
 def test_threads_reach_pytorch_and_not_jax(capsys: pytest.CaptureFixture[str]) -> None:
     import torch
@@ -404,6 +414,7 @@ def test_threads_reach_pytorch_and_not_jax(capsys: pytest.CaptureFixture[str]) -
     assert torch.get_num_threads() == before
 
 
+@NEEDS_TORCH
 @pytest.mark.slow
 def test_processes_are_merged(capsys: pytest.CaptureFixture[str]) -> None:
     data = printed(capsys, "-s", "none", "--engine", "torch", "--processes", "2")
@@ -411,6 +422,7 @@ def test_processes_are_merged(capsys: pytest.CaptureFixture[str]) -> None:
     assert [sample["process"] for sample in peer["passes"]["counted"]] == [0, 1]
 
 
+@NEEDS_TORCH
 @pytest.mark.slow
 def test_a_wrong_gradient_of_a_peer_ends_with_five(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
@@ -432,9 +444,10 @@ def test_a_wrong_gradient_of_a_peer_ends_with_five(
     ("arguments", "words"),
     [
         (("--engine", "touch"), "unknown engine `touch`\n\nhint: did you mean `torch`?"),
-        (
+        pytest.param(
             ("--engine", "torch", "--workload", "graph:{file}"),
             "engine `torch` runs the silu network, not",
+            marks=NEEDS_TORCH,
         ),
     ],
 )
@@ -512,6 +525,7 @@ def test_an_engine_whose_library_is_missing(monkeypatch: pytest.MonkeyPatch) -> 
         open_engines(["jax"])
 
 
+@NEEDS_JAX
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "row"),

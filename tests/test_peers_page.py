@@ -12,6 +12,7 @@ import pytest
 from ckptcli.checkpoint.policies import parse_policy
 from ckptcli.cli.main import run_command
 from ckptcli.peers.base import engines
+from tests.backend_kit import NEEDS_JAX, NEEDS_TORCH, skipped_without_its_engines
 
 pytestmark = pytest.mark.slow
 
@@ -23,7 +24,7 @@ COMMANDS = [
 ]
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("command", skipped_without_its_engines(COMMANDS))
 def test_every_command_works(capsys: pytest.CaptureFixture[str], command: str) -> None:
     assert run_command([*shlex.split(command), "-q"]) == 0
     captured = capsys.readouterr()
@@ -31,6 +32,7 @@ def test_every_command_works(capsys: pytest.CaptureFixture[str], command: str) -
     assert captured.out
 
 
+@NEEDS_JAX
 def test_the_table_of_names_is_what_the_commands_print(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -58,6 +60,7 @@ def test_the_policies_of_the_page_exist() -> None:
         assert callable(parse_policy(name + arguments.get(name, default)))
 
 
+@NEEDS_TORCH
 def test_the_module_of_the_page_is_one(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

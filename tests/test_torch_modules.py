@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 
 from ckptcli.cli.main import run_command
+from tests.backend_kit import NEEDS_TORCH
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, NEEDS_TORCH]
 
 CKPT = [sys.executable, "-m", "ckptcli"]
 FILE = '''
