@@ -1,6 +1,6 @@
 """What the engine costs: ratios, each between two things measured in one interleaved run.
 
-    scripts/bench [wide] [narrow] [chain]
+    scripts/bench engine [wide] [narrow] [chain]
 
 wide    8 layers, n = 1024: `none` against its 23 matrix products alone, `balanced` against `none`.
 narrow  64 layers, n = 16, one BLAS thread: against PyTorch eager and HIPS autograd.

@@ -1,6 +1,6 @@
 """ckpt, PyTorch eager and compiled JAX on the silu network, one after the other in every round.
 
-    scripts/bench-peers [8x64] [8x256] [8x1024] [8x2048] [64x16] [--rounds R]
+    scripts/bench peers [8x64] [8x256] [8x1024] [8x2048] [64x16] [--rounds R]
 
 A part is LAYERSxN. Each runs `none` and `remat` (a checkpoint a layer) in all three, and the matrix
 products of `none` alone, which no library can do without. Figures are medians; ratios are of

@@ -1,7 +1,7 @@
 """The TRG, 20 steps at chi 16: value, gradient with residuals, gradient with replay; ours beside
 the same program in JAX (jitted, compile time apart) and in HIPS autograd, in interleaved rounds.
 
-    scripts/bench-trg [--steps 20] [--chi 16] [--beta 0.3] [--rounds 9]
+    scripts/bench trg [--steps 20] [--chi 16] [--beta 0.3] [--rounds 9]
 
 Every program is float64, with the broadened rule for the SVD's gradient (docs/seed-experiments.md
 has the figures). JAX's replay is `jax.checkpoint` around each step; its gradient is wrong from five
