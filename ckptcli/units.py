@@ -47,6 +47,11 @@ def count(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
+def threads(number: int | None) -> str:
+    """`1 thread`, `2 threads`, `n/a threads`."""
+    return f"{UNKNOWN} threads" if number is None else count(number, "thread")
+
+
 def ratio(value: float | None) -> str:
     """A ratio with two decimals, `1.07x`."""
     return UNKNOWN if value is None or not math.isfinite(value) else f"{value:.2f}x"

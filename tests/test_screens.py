@@ -21,6 +21,7 @@ from ckptcli.measure.record import (
     StrategyRecord,
     TimelinePoint,
 )
+from ckptcli.report.comparison import machine_line
 from ckptcli.report.console import Screen, render_run
 from tests.helpers import DATA
 from tests.records import BASE, MACHINE, TENSOR, balanced_record, none_record, run_record
@@ -198,3 +199,9 @@ def test_nothing_is_read_as_markup() -> None:
 def test_no_line_ends_in_blanks(run: str) -> None:
     for width in (60, 120):
         assert not re.search(r"[ \t]+$", screen(run, width, kind="verbose"), flags=re.M)
+
+
+def test_one_thread_is_no_plural() -> None:
+    record = run_record(machine=replace(MACHINE, blas_threads=1))
+    for text in (render_run(record, Screen()), machine_line(record)):
+        assert ", 1 thread; " in text

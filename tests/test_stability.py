@@ -11,9 +11,10 @@ import pytest
 
 from ckptcli.measure import stability
 from ckptcli.measure.machine import Machine
+from ckptcli.measure.peer_record import PeerRecord
 from ckptcli.measure.record import RunRecord
 from ckptcli.measure.rounds import Sample
-from ckptcli.measure.stability import Load, read_load, stability_warnings
+from ckptcli.measure.stability import Load, read_load, row_warnings, stability_warnings
 from tests.records import MACHINE, STEADY, balanced_record, none_record, run_record, samples
 
 IDLE = Load(load_average=0.1, swapped_bytes=1000)
@@ -64,6 +65,28 @@ def test_load(cores: int | None, load: float, warned: bool) -> None:
         assert warnings == []
 
 
+def loaded(record: RunRecord) -> str:
+    return the_only(stability_warnings(record, Load(2.0, None)))
+
+
+def torch_peer(threads: int) -> PeerRecord:
+    return PeerRecord("torch", "none", "PyTorch 2.13.0", threads)
+
+
+def test_on_a_loaded_machine_one_thread_is_advised_for_pytorch() -> None:
+    machine = replace(MACHINE, cores=2, blas_threads=1)
+    advice = "or use more --reps, and for PyTorch --threads 1"
+    for threads, advised in ((2, True), (1, False)):
+        record = run_record(machine=machine, peers=(torch_peer(threads),))
+        assert loaded(record).endswith(advice) == advised
+        (warning,) = row_warnings([torch_peer(threads)], machine, Load(2.0, None))
+        assert warning.endswith(advice) == advised
+    assert loaded(run_record(machine=machine, library="PyTorch 2.13.0")).endswith(advice)
+    on_one = run_record(machine=machine, library="PyTorch 2.13.0", config={"threads": 1})
+    for record in (on_one, run_record(machine=machine)):
+        assert "--threads" not in loaded(record)
+
+
 def test_core_type() -> None:
     warning = the_only(
         stability_warnings(on_machine(openblas_variables={"OPENBLAS_CORETYPE": "Nehalem"}), IDLE)
@@ -79,13 +102,17 @@ def test_other_openblas_variables_are_harmless() -> None:
 
 @pytest.mark.parametrize(
     ("asked", "used", "warned"),
-    [(None, 8, False), (8, 8, False), (2, None, False), (2, 8, True), (16, 8, True)],
+    [
+        *[(None, 8, False), (8, 8, False), (2, None, False), (2, 8, True), (16, 8, True)],
+        (2, 1, True),
+    ],
 )
 def test_threads(asked: int | None, used: int | None, warned: bool) -> None:
     machine: Machine = replace(MACHINE, blas_threads=used)
     warnings = stability_warnings(run_record(machine=machine, config={"threads": asked}), IDLE)
     if warned:
-        assert the_only(warnings).startswith(f"the BLAS uses {used} threads, {asked} were asked")
+        noun = "thread" if used == 1 else "threads"
+        assert the_only(warnings).startswith(f"the BLAS uses {used} {noun}, {asked} were asked")
         assert "set OPENBLAS_NUM_THREADS before the start" in warnings[0]
     else:
         assert warnings == []

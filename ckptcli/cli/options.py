@@ -179,7 +179,10 @@ def measuring_options(function: Any) -> Any:
             help="Spread the rounds over P fresh processes; makes records comparable.",
         ),
         click.option(
-            "--threads", type=click.IntRange(1), help="BLAS threads.  [default: as they are]"
+            "--threads",
+            type=click.IntRange(1),
+            help="Threads of the BLAS, of the array library and of PyTorch.  [default: as they "
+            "are]",
         ),
         _option(
             "--threshold",

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from ckptcli.measure.machine import Machine, swapped_bytes
 from ckptcli.measure.peer_record import PeerRecord
 from ckptcli.measure.record import RunRecord, StrategyRecord
-from ckptcli.units import size
+from ckptcli.units import size, threads
 
 SLOW_FIRST_DEVIATIONS = 14.8
 LEAST_DEVIATION = 0.01
@@ -22,6 +22,8 @@ LEAST_DEVIATION = 0.01
 WIDE_SPREAD = 0.10
 FEWEST_FOR_FIRST = 6
 THREADS_SETTING = "threads"
+WAITING_LIBRARY = "PyTorch"
+"""Its threads wait for each other at the end of every op, so that one without a core stops all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +42,12 @@ def read_load() -> Load:
 
 def stability_warnings(record: RunRecord, before: Load) -> list[str]:
     """What is known about the machine and the samples that puts the times in doubt."""
+    asked = record.config.get(THREADS_SETTING)
+    waits = any(_waits(peer) for peer in record.peers) or (
+        record.library.startswith(WAITING_LIBRARY) and asked != 1
+    )
     return [
-        *_machine_warnings(record.machine, record.config.get(THREADS_SETTING), before),
+        *_machine_warnings(record.machine, asked, before, waits),
         *(text for s in record.strategies for text in _sample_warnings(s.strategy, s)),
         *(text for peer in record.peers for text in _sample_warnings(peer.name, peer)),
     ]
@@ -50,17 +56,22 @@ def stability_warnings(record: RunRecord, before: Load) -> list[str]:
 def row_warnings(rows: Sequence[PeerRecord], machine: Machine, before: Load) -> list[str]:
     """The same for rows without a run of ckpt's beside them."""
     return [
-        *_machine_warnings(machine, None, before),
+        *_machine_warnings(machine, None, before, any(map(_waits, rows))),
         *(text for row in rows for text in _sample_warnings(row.strategy, row)),
     ]
 
 
-def _machine_warnings(machine: Machine, asked: object, before: Load) -> Iterator[str]:
+def _waits(row: PeerRecord) -> bool:
+    return row.library.startswith(WAITING_LIBRARY) and row.threads != 1
+
+
+def _machine_warnings(machine: Machine, asked: object, before: Load, waits: bool) -> Iterator[str]:
     cores = machine.cores or 1
     if before.load_average is not None and before.load_average > cores / 2:
         yield (
             f"the load average was {before.load_average:.1f} on {cores} cores when the run began: "
             "times may be high and wide; close other programs, or use more --reps"
+            + (f", and for {WAITING_LIBRARY} --threads 1" if waits else "")
         )
     core_type = machine.openblas_variables.get("OPENBLAS_CORETYPE")
     if core_type is not None:
@@ -70,7 +81,7 @@ def _machine_warnings(machine: Machine, asked: object, before: Load) -> Iterator
         )
     if asked is not None and machine.blas_threads not in (asked, None):
         yield (
-            f"the BLAS uses {machine.blas_threads} threads, {asked} were asked for; "
+            f"the BLAS uses {threads(machine.blas_threads)}, {asked} were asked for; "
             "set OPENBLAS_NUM_THREADS before the start"
         )
     after = swapped_bytes()

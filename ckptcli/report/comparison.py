@@ -255,7 +255,7 @@ def machine_line(record: RunRecord) -> str:
     return (
         f"{facts['processor']}, {facts['cores']} cores, {facts['memory']}; Python "
         f"{facts['Python']}, NumPy {facts['NumPy']}{others}, BLAS {facts['BLAS']}, "
-        f"{facts['BLAS threads']} threads; ckpt {facts['ckpt']}"
+        f"{units.threads(record.machine.blas_threads)}; ckpt {facts['ckpt']}"
     )
 
 

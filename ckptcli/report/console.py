@@ -317,7 +317,7 @@ def _machine_line(record: RunRecord) -> str:
     partial = ", partial" if record.partial else ""
     return (
         f"{_known(machine.cpu)}, {_known(machine.cores)} cores, {_libraries(record)}, "
-        f"BLAS {_known(machine.blas)}, {_known(machine.blas_threads)} threads; seed "
+        f"BLAS {_known(machine.blas)}, {units.threads(machine.blas_threads)}; seed "
         f"{record.seed}; {units.count(record.rounds, 'round')} interleaved{partial}; "
         f"stopped: {record.stopped}"
     )

@@ -60,7 +60,7 @@ def _readings(record: ModuleRecord) -> Iterator[str | Text]:
     first = record.rows[0]
     partial = ", partial" if record.partial else ""
     yield Text(
-        f"{first.library}, {units.count(first.threads or 0, 'thread')}; seed {record.seed}; "
+        f"{first.library}, {units.threads(first.threads)}; seed {record.seed}; "
         f"{units.count(record.rounds, 'round')} interleaved{partial}; stopped: {record.stopped}",
         style="dim",
     )
