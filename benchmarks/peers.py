@@ -21,7 +21,7 @@ from engine import Pass, engine_pass, matmul_pass, medians, show
 from ckptcli.backends.allocator import reuse_freed_memory
 from ckptcli.checkpoint.strategies.registry import parse_strategy
 from ckptcli.measure.machine import read_machine
-from ckptcli.peers.base import Arrays, Engine, PeerNetwork, open_engines, regions_of
+from ckptcli.peers.base import Engine, PeerNetwork, open_engines, regions_of
 from ckptcli.workloads.silu import SiluWorkload
 
 PARTS = {"8x64": 301, "8x256": 101, "8x1024": 25, "8x2048": 9, "64x16": 301}
@@ -57,7 +57,7 @@ def part(name: str, engines: list[Engine], rounds: int) -> None:
         for engine in engines:
             regions = regions_of(parse_strategy(strategy), layers)
             start = time.perf_counter()
-            network = engine.network(Arrays(*workload.arrays), regions)
+            network = engine.network(workload, regions)
             if engine.name == "jax":
                 compiled_s[strategy] = time.perf_counter() - start
             passes[f"{engine.name} {strategy}"] = peer_pass(network)

@@ -24,98 +24,40 @@ from engine import show
 from ckptcli.autodiff.device import device
 from ckptcli.backends.allocator import reuse_freed_memory
 from ckptcli.checkpoint.strategies.registry import parse_strategy
+from ckptcli.peers.base import program_of, regions_of
+from ckptcli.peers.trg_formula import trg_steps, trg_value
 from ckptcli.workloads.trg import TrgWorkload
+from ckptcli.workloads.trg_tensors import kept_ranks
 
 EPS = 1e-12
 Program = Callable[[float], Sequence[float]]
 """From beta to what it gives: the value, or the value and its gradient."""
 
 
-def ranks(steps: int, chi: int) -> list[int]:
-    """What each step keeps: the exact ranks 2, 4, 4, 16, 16, then chi; at most chi."""
-    return [min(chi, rank) for rank in [2, 4, 4, 16, 16, *[chi] * steps][:steps]]
-
-
 def jax_programs(steps: int, chi: int) -> dict[str, Program]:
     """The value, and both gradients, compiled."""
     import jax
-    import jax.numpy as jnp
 
     jax.config.update("jax_enable_x64", True)
 
-    @jax.custom_vjp
-    def svd(matrix: Any) -> Any:
-        u, s, vt = jnp.linalg.svd(matrix)
-        return u, s, vt.T
+    def program(strategy: str) -> Any:
+        regions = regions_of(parse_strategy(strategy), steps)
+        return program_of("jax", TrgWorkload(steps, chi, svd_eps=EPS), regions).loss
 
-    def svd_forward(matrix: Any) -> Any:
-        factors = svd(matrix)
-        return factors, factors
-
-    def svd_backward(factors: Any, gradients: Any) -> Any:
-        u, s, v = factors
-        gu, gs, gv = gradients
-        j, k = u.T @ gu, v.T @ gv
-        below, above = s[None, :] - s[:, None], s[None, :] + s[:, None]
-        off = 1.0 - jnp.eye(len(s))
-        f = off * below / (below**2 + EPS**2)
-        g = off * above / (above**2 + EPS**2)
-        middle = ((f + g) * (j - j.T) + (f - g) * (k - k.T)) / 2 + jnp.diag(gs)
-        return (u @ middle @ v.T,)
-
-    svd.defvjp(svd_forward, svd_backward)
-    return _compiled(jax, jnp, svd, ranks(steps, chi))
-
-
-def _compiled(jax: Any, jnp: Any, svd: Any, kept: Sequence[int]) -> dict[str, Program]:
-    def step(tensor: Any, k: int) -> Any:
-        return trg_step(jnp, svd, tensor, k)
-
-    def value(beta: Any, one_step: Any) -> Any:
-        return trg_value(jnp, one_step, beta, kept)
-
-    replayed = jax.checkpoint(step, static_argnums=(1,))
-    programs = {
-        "jax value": jax.jit(lambda beta: (value(beta, step),)),
-        "jax residuals": jax.jit(jax.value_and_grad(lambda beta: value(beta, step))),
-        "jax replay": jax.jit(jax.value_and_grad(lambda beta: value(beta, replayed))),
+    compiled = {
+        "jax value": jax.jit(program("none")),
+        "jax residuals": jax.jit(jax.value_and_grad(program("none"))),
+        "jax replay": jax.jit(jax.value_and_grad(program("remat"))),
     }
 
-    def ready(compiled: Any) -> Program:
-        return lambda beta: [float(x) for x in jax.block_until_ready(compiled(beta))]
+    def ready(call: Any) -> Program:
+        def run(beta: float) -> Sequence[float]:
+            found = jax.block_until_ready(call([np.array([beta])], None))
+            return [float(np.sum(array)) for array in jax.tree.leaves(found)]
 
-    return {name: ready(compiled) for name, compiled in programs.items()}
+        return run
 
-
-def trg_step(xp: Any, svd: Any, tensor: Any, k: int) -> Any:
-    """One step, for `numpy`-like modules that have einsum."""
-    d = tensor.shape[0]
-    norm = xp.sqrt(xp.sum(tensor * tensor))
-    x = tensor / norm
-    ua, sa, va = svd(xp.reshape(xp.transpose(x, (2, 1, 0, 3)), (d * d, d * d)))
-    ub, sb, vb = svd(xp.reshape(xp.transpose(x, (3, 2, 1, 0)), (d * d, d * d)))
-    qa, qb = xp.sqrt(sa[:k]), xp.sqrt(sb[:k])
-    s1, s3 = (xp.reshape(m[:, :k] * qa, (d, d, k)) for m in (ua, va))
-    s2, s4 = (xp.reshape(m[:, :k] * qb, (d, d, k)) for m in (ub, vb))
-    left = xp.tensordot(s1, s2, ((1,), (0,)))  # w r b u
-    right = xp.tensordot(s3, s4, ((1,), (0,)))  # b l w d
-    product = xp.tensordot(left, right, ((2, 0), (0, 2)))  # r u l d
-    return product, xp.log(norm)
-
-
-def trg_value(xp: Any, step: Any, beta: Any, kept: Sequence[int]) -> Any:
-    """The logarithm of Z, of each spin."""
-    legs = np.indices((2, 2, 2, 2)).sum(axis=0)
-    even = (legs + 1) % 2
-    tensor = even * xp.cosh(beta) ** (2 - legs / 2) * xp.sinh(beta) ** (legs / 2) * 2
-    steps = len(kept)
-    total = 0.0
-    for n, k in enumerate(kept):
-        tensor, logarithm = step(tensor, k)
-        total = total + 2.0 ** (steps - n) * logarithm
-    same = np.eye(tensor.shape[0])
-    trace = xp.sum(tensor * same[:, None, :, None] * same[None, :, None, :])
-    return (total + xp.log(trace)) / 2.0**steps
+    return {name: ready(call) for name, call in compiled.items()}
 
 
 def autograd_programs(steps: int, chi: int) -> dict[str, Program]:
@@ -151,10 +93,10 @@ def autograd_programs(steps: int, chi: int) -> dict[str, Program]:
         factors = packed_svd(matrix)
         return factors[:n], factors[n], factors[n + 1 :].T
 
-    kept = ranks(steps, chi)
+    kept = kept_ranks(steps, chi)
 
     def value(beta: Any) -> Any:
-        return trg_value(anp, lambda tensor, k: trg_step(anp, svd, tensor, k), beta, kept)
+        return trg_value(anp, beta, [lambda tensor: trg_steps(anp, svd, tensor, kept)])
 
     both = value_and_grad(value)
     return {

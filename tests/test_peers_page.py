@@ -23,6 +23,8 @@ COMMANDS = [
     for line in block.splitlines()
 ]
 
+(FAULTS,) = re.findall(r"```sh\n(.*?)```", PAGE, flags=re.S)
+
 
 @pytest.mark.parametrize("command", skipped_without_its_engines(COMMANDS))
 def test_every_command_works(capsys: pytest.CaptureFixture[str], command: str) -> None:
@@ -30,6 +32,26 @@ def test_every_command_works(capsys: pytest.CaptureFixture[str], command: str) -
     captured = capsys.readouterr()
     assert captured.err == ""
     assert captured.out
+
+
+@NEEDS_JAX
+@pytest.mark.parametrize("command", FAULTS.splitlines())
+def test_the_figures_of_the_trg(capsys: pytest.CaptureFixture[str], command: str) -> None:
+    """What is held and computed again is JAX's own; which gradient is wrong is the LAPACK's too."""
+    words = shlex.split(command.removeprefix("ckpt "))
+    where = "4, 0.44" if "0.44" in words else "6, 0.3"
+    table = r"^\| `jax ([^`]*)`[^|]*\| {} \| within (\S+): \w+ \| ([0-9,]+) \| (.*) \|$"
+    expected = re.findall(table.format(re.escape(where)), PAGE, flags=re.M)
+    code = run_command([*words, "--json", "-q"])
+    peers = json.loads(capsys.readouterr().out)["peers"]
+    assert [(p["strategy"], f"{p['memory']['saved_bytes']:,}") for p in peers] == [
+        (strategy, saved) for strategy, _, saved, _ in expected
+    ]
+    for peer, (_, share, _, again) in zip(peers, expected):
+        found = ", ".join(f"{n} {op}" for op, n in peer["recomputed_by_op"].items())
+        assert (found or "nothing") == again
+        assert peer["agreement"]["agrees"] or float(share) > 1e-12
+    assert code == (0 if all(peer["agreement"]["agrees"] for peer in peers) else 5)
 
 
 @NEEDS_JAX

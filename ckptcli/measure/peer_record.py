@@ -92,7 +92,7 @@ class PeerRecord:
     Attributes:
         library: name and version, for people.
         threads: how many the library computes with.
-        recomputed_by_op: how many `matmul` and `sigmoid` backward computes again.
+        recomputed_by_op: how many `matmul`, `sigmoid` and `svd` backward computes again.
         compile_s: seconds that compilation took, in no sample.
     """
 

@@ -17,7 +17,7 @@ from ckptcli.peers.base import Values
 TOLERANCES = {"float32": 1e-5, "float64": 1e-12}
 
 
-def agreement(expected: Values, found: Values, dtype: str) -> Agreement:
+def agreement(expected: Values, found: Values, dtype: str, tolerance: float) -> Agreement:
     """`found` beside `expected`, both of `dtype`."""
     loss_relative, loss_ulp = distance(
         np.asarray(expected.loss, dtype), np.asarray(found.loss, dtype)
@@ -29,8 +29,15 @@ def agreement(expected: Values, found: Values, dtype: str) -> Agreement:
         loss_ulp=loss_ulp,
         gradient_relative=_largest(relative for relative, _ in gradients),
         gradient_ulp=_largest(ulp for _, ulp in gradients),
-        tolerance=TOLERANCES[dtype],
+        tolerance=tolerance,
     )
+
+
+def share_apart(expected: Values, found: Values) -> float:
+    """The largest difference of loss or of a gradient, as a share of its largest element."""
+    pairs = [(np.asarray(expected.loss), np.asarray(found.loss))]
+    pairs += zip(expected.gradients, found.gradients)
+    return _largest(distance(own, other)[0] for own, other in pairs)
 
 
 def distance(expected: Any, found: Any) -> tuple[float, float]:

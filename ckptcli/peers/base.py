@@ -1,6 +1,7 @@
-"""What a peer is: an engine that runs the silu network natively, and the network in its hands.
+"""What a peer is: an engine that runs workloads natively, and a workload in its hands.
 
-An engine registers itself; adding one is adding its file.
+An engine registers itself from a file `*_engine.py`, its program of a workload from there or from a
+file `*_program.py`; adding one is adding its file.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import pkgutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol, TypeVar
@@ -18,6 +19,7 @@ from ckptcli.checkpoint.strategies.base import LayerRegion, Strategy
 from ckptcli.errors import MissingLibraryError, UnknownNameError
 from ckptcli.measure.peer_record import PeerMemory
 from ckptcli.measure.rounds import Subject
+from ckptcli.workloads.base import Workload
 
 OURS = "ckpt"
 
@@ -27,16 +29,8 @@ class NoPeer(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Arrays:
-    """The network on the host: weights of n x n, the input of batch x n, all of one dtype."""
-
-    weights: Sequence[Any]
-    x: Any
-
-
-@dataclass(frozen=True, slots=True)
 class Values:
-    """What a pass computed: the loss, and the gradient of each weight as an array on the host."""
+    """What a pass computed: the loss, and each parameter's gradient as an array on the host."""
 
     loss: float
     gradients: Sequence[Any]
@@ -56,9 +50,11 @@ class PeerNetwork(Subject, Protocol):
 
     Attributes:
         splits: whether forward and backward are two programs, so that each has a time.
+        tolerance: how far loss and gradients may be from ckpt's, as a share of the largest element.
     """
 
     splits: bool
+    tolerance: float
 
     def measure(self) -> Measured:
         """One untimed pass, watched."""
@@ -68,7 +64,7 @@ class PeerNetwork(Subject, Protocol):
 
 
 class Engine(Protocol):
-    """A library that runs the network.
+    """A library that runs workloads.
 
     Attributes:
         name: what `--engine` calls it.
@@ -93,17 +89,22 @@ class Engine(Protocol):
     def with_threads(self, count: int | None) -> AbstractContextManager[str | None]:
         """Inside, compute with `count` threads, None as they are. Yields a warning or None."""
 
-    def network(self, arrays: Arrays, regions: Sequence[LayerRegion]) -> PeerNetwork:
-        """The network whose layers are grouped into `regions`.
+    def network(self, workload: Workload, regions: Sequence[LayerRegion]) -> PeerNetwork:
+        """The workload, whose layers are grouped into `regions`; one of `workloads_of` it.
 
         Raises:
             NoPeer: a policy that the library has no counterpart for.
         """
 
 
+Program = Callable[[Any, Sequence[LayerRegion]], Any]
+"""From a workload and its regions to what one library's engines run, of a type of their own."""
+
 _REGISTRY: dict[str, type[Engine]] = {}
+_PROGRAMS: dict[tuple[str, str], Program] = {}
 
 EngineClass = TypeVar("EngineClass", bound=type[Engine])
+ProgramMaker = TypeVar("ProgramMaker", bound=Program)
 
 
 def register(engine: EngineClass) -> EngineClass:
@@ -112,12 +113,47 @@ def register(engine: EngineClass) -> EngineClass:
     return engine
 
 
+def program(library: str, workload: str) -> Callable[[ProgramMaker], ProgramMaker]:
+    """Decorator: what it decorates makes the library's program of the workload of that name."""
+
+    def registered(maker: ProgramMaker) -> ProgramMaker:
+        _PROGRAMS[library, workload] = maker
+        return maker
+
+    return registered
+
+
 def engines() -> dict[str, type[Engine]]:
     """Every engine by name. No library is imported."""
-    for module in pkgutil.iter_modules(package.__path__):
-        if module.name.endswith("_engine"):
-            importlib.import_module(f"{package.__name__}.{module.name}")
+    _import_files()
     return dict(sorted(_REGISTRY.items(), key=lambda item: item[0]))
+
+
+def workloads_of(engine: Engine | type[Engine]) -> list[str]:
+    """The names of the workloads that the engine's library has a program of."""
+    _import_files()
+    return sorted(name for library, name in _PROGRAMS if library == engine.library)
+
+
+def program_of(library: str, workload: Workload, regions: Sequence[LayerRegion]) -> Any:
+    """The library's program of the workload.
+
+    Raises:
+        NoPeer: a policy that the library has no counterpart for.
+    """
+    _import_files()
+    return _PROGRAMS[library, name_of(workload)](workload, regions)
+
+
+def name_of(workload: Workload) -> str:
+    """What programs are registered under, `silu`."""
+    return str(workload.settings["name"])
+
+
+def _import_files() -> None:
+    for module in pkgutil.iter_modules(package.__path__):
+        if module.name.endswith(("_engine", "_program")):
+            importlib.import_module(f"{package.__name__}.{module.name}")
 
 
 def open_engines(names: Sequence[str]) -> list[Engine]:

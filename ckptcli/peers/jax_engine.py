@@ -1,37 +1,43 @@
-"""JAX on the CPU: `jax.checkpoint` for each region, with JAX's own policies.
+"""JAX on the CPU: a program of JAX's compiled, and op by op.
 
 `jax` compiles value and gradient into one program, as JAX is meant to be used; it has one time.
 `jax-eager` runs op by op, forward and backward apart.
-
-Source: `jax.checkpoint`, `jax.checkpoint_policies`, `jax.ad_checkpoint.checkpoint_name`.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
-from ckptcli.checkpoint import policies
-from ckptcli.checkpoint.policies import (
-    Policy,
-    SaveAnyNamesButThese,
-    SaveFromBothPolicies,
-    SaveOnlyTheseNames,
-)
 from ckptcli.checkpoint.strategies.base import LayerRegion
 from ckptcli.measure.peer_record import PeerMemory
-from ckptcli.peers.base import Arrays, Measured, NoPeer, Values, register
+from ckptcli.peers.base import Measured, Values, program_of, register
+from ckptcli.workloads.base import Workload
 
-_PLAIN = (
-    policies.nothing_saveable,
-    policies.everything_saveable,
-    policies.dots_saveable,
-    policies.dots_with_no_batch_dims_saveable,
-)
+
+class JaxProgram(Protocol):
+    """A workload as JAX computes it, under one strategy.
+
+    Attributes:
+        parameters: arrays on the host, all of one dtype; what the gradient is taken by.
+        x: the other arrays on the host, or None.
+        tolerance: see `PeerNetwork`.
+    """
+
+    parameters: Sequence[Any]
+    x: Any
+    tolerance: float
+
+    def loss(self, parameters: Sequence[Any], x: Any) -> Any:
+        """The loss, a JAX scalar."""
+
+    def recomputed(self, backward_calls: Counter[str]) -> dict[str, int]:
+        """Op -> how often backward computes it again, from its primitives by JAX's names."""
 
 
 class _JaxEngine:
@@ -69,8 +75,8 @@ class CompiledJaxEngine(_JaxEngine):
     name: ClassVar[str] = "jax"
     summary: ClassVar[str] = "JAX, value and gradient compiled into one program"
 
-    def network(self, arrays: Arrays, regions: Sequence[LayerRegion]) -> CompiledJaxNetwork:
-        return CompiledJaxNetwork(arrays, regions)
+    def network(self, workload: Workload, regions: Sequence[LayerRegion]) -> CompiledJaxNetwork:
+        return CompiledJaxNetwork(program_of(self.library, workload, regions))
 
 
 @register
@@ -80,22 +86,24 @@ class EagerJaxEngine(_JaxEngine):
     name: ClassVar[str] = "jax-eager"
     summary: ClassVar[str] = "JAX without jit, jax.vjp and its function"
 
-    def network(self, arrays: Arrays, regions: Sequence[LayerRegion]) -> EagerJaxNetwork:
-        return EagerJaxNetwork(arrays, regions)
+    def network(self, workload: Workload, regions: Sequence[LayerRegion]) -> EagerJaxNetwork:
+        return EagerJaxNetwork(program_of(self.library, workload, regions))
 
 
 class _JaxNetwork:
-    """Weights and input as JAX arrays on the CPU, and the loss as a function of both."""
+    """Parameters and input as JAX arrays on the CPU, and the loss as a function of both."""
 
-    def __init__(self, arrays: Arrays, regions: Sequence[LayerRegion]) -> None:
+    def __init__(self, program: JaxProgram) -> None:
         import jax
 
-        self.loss = loss_function(regions)
-        self._is_double = arrays.x.dtype == np.float64
+        self.program = program
+        self.loss = program.loss
+        self.tolerance = program.tolerance
+        self._is_double = program.parameters[0].dtype == np.float64
         cpu = jax.devices("cpu")[0]
         with self.precision():
-            self.weights = [jax.device_put(weight, cpu) for weight in arrays.weights]
-            self.x = jax.device_put(arrays.x, cpu)
+            self.parameters = [jax.device_put(array, cpu) for array in program.parameters]
+            self.x = jax.device_put(program.x, cpu)
 
     def precision(self) -> AbstractContextManager[Any]:
         """Inside, JAX has float64 where the network needs it; nothing outside is changed."""
@@ -120,12 +128,8 @@ class _JaxNetwork:
         from ckptcli.peers.jax_residuals import residuals
 
         with self.precision():
-            found = residuals(self.loss, self.weights, self.x)
-        own_products = 2 * len(self.weights) - 1  # the input needs no gradient
-        recomputed = {
-            "matmul": found.backward_calls["dot_general"] - own_products,
-            "sigmoid": found.backward_calls["logistic"],
-        }
+            found = residuals(self.loss, self.parameters, self.x)
+        recomputed = self.program.recomputed(found.backward_calls)
         memory = PeerMemory(found.saved_bytes, found.saved_tensors, None, temp_bytes)
         return Measured(memory, {op: n for op, n in recomputed.items() if n}, compile_s)
 
@@ -135,27 +139,27 @@ class CompiledJaxNetwork(_JaxNetwork):
 
     splits = False
 
-    def __init__(self, arrays: Arrays, regions: Sequence[LayerRegion]) -> None:
-        super().__init__(arrays, regions)
+    def __init__(self, program: JaxProgram) -> None:
+        super().__init__(program)
         import jax
 
         start_s = time.perf_counter()
         with self.precision():
-            program = jax.jit(jax.value_and_grad(self.loss))
-            self._program = program.lower(self.weights, self.x).compile()
+            traced = jax.jit(jax.value_and_grad(self.loss)).lower(self.parameters, self.x)
+            self._compiled = traced.compile()
         self._compile_s = time.perf_counter() - start_s
 
     def forward(self) -> Any:
         import jax
 
         with self.precision():
-            return jax.block_until_ready(self._program(self.weights, self.x))
+            return jax.block_until_ready(self._compiled(self.parameters, self.x))
 
     def backward(self, state: Any) -> Any:
         return state
 
     def measure(self) -> Measured:
-        planned = self._program.memory_analysis()
+        planned = self._compiled.memory_analysis()
         temp_bytes = getattr(planned, "temp_size_in_bytes", None)
         return self._traced(temp_bytes, self._compile_s)
 
@@ -169,7 +173,7 @@ class EagerJaxNetwork(_JaxNetwork):
         import jax
 
         with self.precision():
-            loss, pull_back = jax.vjp(lambda weights: self.loss(weights, self.x), self.weights)
+            loss, pull_back = jax.vjp(lambda given: self.loss(given, self.x), self.parameters)
             return jax.block_until_ready((loss, pull_back))
 
     def backward(self, state: Any) -> Any:
@@ -182,60 +186,3 @@ class EagerJaxNetwork(_JaxNetwork):
 
     def measure(self) -> Measured:
         return self._traced(None, None)
-
-
-def loss_function(regions: Sequence[LayerRegion]) -> Callable[[Any, Any], Any]:
-    """The loss as a function of weights and input; the values of each layer are named p, s, h.
-
-    Raises:
-        NoPeer: a policy that JAX has no counterpart for.
-    """
-    import jax
-
-    calls = []
-    for region in regions:
-        call: Any = _layers
-        if region.policy is not None:
-            call = jax.checkpoint(_layers, policy=_native_policy(region.policy))
-        calls.append((region.size, call))
-
-    def loss(weights: Sequence[Any], x: Any) -> Any:
-        h, first = x, 0
-        for size, call in calls:
-            h = call(h, weights[first : first + size])
-            first += size
-        return h.sum()
-
-    return loss
-
-
-def _layers(h: Any, weights: Sequence[Any]) -> Any:
-    import jax
-    from jax.ad_checkpoint import checkpoint_name
-
-    for weight in weights:
-        p = checkpoint_name(h @ weight, "p")
-        s = checkpoint_name(jax.lax.logistic(p), "s")
-        h = checkpoint_name(p * s, "h")
-    return h
-
-
-def _native_policy(policy: Policy) -> Any:
-    """JAX's policy of the same name.
-
-    Raises:
-        NoPeer: a function of the user's own.
-    """
-    import jax
-
-    native = jax.checkpoint_policies
-    if policy in _PLAIN:
-        return getattr(native, policy.__name__)
-    if isinstance(policy, SaveOnlyTheseNames):
-        return native.save_only_these_names(*policy.names)
-    if isinstance(policy, SaveAnyNamesButThese):
-        return native.save_any_names_but_these(*policy.names)
-    if isinstance(policy, SaveFromBothPolicies):
-        pair = (_native_policy(policy.first), _native_policy(policy.second))
-        return native.save_from_both_policies(*pair)
-    raise NoPeer("the policy is a function of ckpt's values, which JAX has not")

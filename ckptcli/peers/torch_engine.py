@@ -14,7 +14,10 @@ from ckptcli.checkpoint import policies
 from ckptcli.checkpoint.policies import Policy, SaveFromBothPolicies
 from ckptcli.checkpoint.strategies.base import LayerRegion
 from ckptcli.measure.peer_record import PeerMemory
-from ckptcli.peers.base import Arrays, Measured, NoPeer, Values, register
+from ckptcli.peers.agreement import TOLERANCES
+from ckptcli.peers.base import Measured, NoPeer, Values, program, program_of, register
+from ckptcli.workloads.base import Workload
+from ckptcli.workloads.silu import SiluWorkload
 
 if TYPE_CHECKING:
     import torch
@@ -62,20 +65,24 @@ class TorchEngine:
             if count is not None:
                 torch.set_num_threads(before)
 
-    def network(self, arrays: Arrays, regions: Sequence[LayerRegion]) -> TorchNetwork:
-        return TorchNetwork(arrays, regions)
+    def network(self, workload: Workload, regions: Sequence[LayerRegion]) -> TorchNetwork:
+        network: TorchNetwork = program_of(self.library, workload, regions)
+        return network
 
 
+@program("torch", "silu")
 class TorchNetwork:
     """The silu network of PyTorch tensors; they share memory with the arrays."""
 
     splits = True
 
-    def __init__(self, arrays: Arrays, regions: Sequence[LayerRegion]) -> None:
+    def __init__(self, workload: SiluWorkload, regions: Sequence[LayerRegion]) -> None:
         import torch
 
-        self.weights = [torch.from_numpy(weight).requires_grad_() for weight in arrays.weights]
-        self.x = torch.from_numpy(arrays.x)
+        weights, x = workload.arrays
+        self.tolerance = TOLERANCES[workload.dtype]
+        self.weights = [torch.from_numpy(weight).requires_grad_() for weight in weights]
+        self.x = torch.from_numpy(x)
         self._groups = []
         first = 0
         for region in regions:

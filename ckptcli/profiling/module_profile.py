@@ -15,7 +15,7 @@ from ckptcli.measure.module_record import ModuleRecord
 from ckptcli.measure.peer_record import PeerMemory, PeerRecord, PeerSample
 from ckptcli.measure.rounds import Plan, Rounds, run_rounds
 from ckptcli.measure.stability import read_load, row_warnings
-from ckptcli.peers.agreement import agreement
+from ckptcli.peers.agreement import TOLERANCES, agreement
 from ckptcli.peers.base import Engine, Values
 from ckptcli.profiling.divergence import loss_warning
 from ckptcli.version import VERSION
@@ -88,7 +88,7 @@ def _row(
         engine.version,
         engine.threads,
         memory=PeerMemory(held.saved_bytes, held.saved_tensors, held.peak_bytes, None),
-        agreement=agreement(expected, found, network.dtype),
+        agreement=agreement(expected, found, network.dtype, TOLERANCES[network.dtype]),
     )
 
 

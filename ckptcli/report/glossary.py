@@ -175,13 +175,13 @@ GLOSSARY = {
     "why.",
     "identical": "Of gradients: every bit of every gradient is the reference's; DIFFER otherwise.",
     # In other libraries.
-    "engine": "A library that runs the silu network natively beside ckpt (`--engine`): `torch`, "
-    "`jax` compiled, `jax-eager`.",
+    "engine": "A library that runs a workload natively beside ckpt (`--engine`): `torch` (silu), "
+    "`jax` compiled and `jax-eager` (silu, trg).",
     "peer": "One strategy in another library, timed in the same rounds. Its row is n/a where the "
     "library has no counterpart.",
     "agrees": "Of a peer: loss and gradients are within 1e-5 of ckpt's in float32, 1e-12 in "
-    "float64, as a share of the largest element of each gradient; differs otherwise, and the run "
-    "exits with 5.",
+    "float64, as a share of the largest element of each gradient; wider in a long TRG, where "
+    "rounding alone goes further. Otherwise it differs, and the run exits with 5.",
     "ulp": "The spacing of the dtype at a number, here at the largest element of a gradient.",
     "compile": "Seconds of tracing and compiling, in no sample and no ratio; what the compiler "
     "planned for temporaries is a figure of its own, and no peak.",
