@@ -6,7 +6,6 @@ import contextlib
 import itertools
 import json
 import os
-import pty
 import re
 import signal
 import subprocess
@@ -28,6 +27,7 @@ from ckptcli.workloads.chain import ChainExperiment, is_measured
 from tests.backend_kit import NEEDS_TORCH
 
 CHAIN = ["run", "--workload", "chain"]
+NEEDS_TERMINALS = pytest.mark.skipif(os.name == "nt", reason="Windows has no pty and no SIGALRM")
 
 
 def found(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 0) -> Any:
@@ -243,6 +243,8 @@ def stopped_in_the_third_round(
 
     stderr is a terminal, on which the command says how far it is; stdout is the file `out`.
     """
+    import pty
+
     terminal, its_end = pty.openpty()
     command = [sys.executable, "-m", "ckptcli", *CHAIN, "--rounds", "1000000", *arguments]
     with out.open("wb") as stdout:
@@ -259,6 +261,7 @@ def stopped_in_the_third_round(
     return process.wait(timeout=60), told.decode()
 
 
+@NEEDS_TERMINALS
 @pytest.mark.parametrize("op", ["mul", "add", "trg"])
 def test_long_runs_stop_with_what_is_complete(op: str, tmp_path: Path) -> None:
     """What the timer of --timeout sends is sent once there is something to keep."""
@@ -272,6 +275,7 @@ def test_long_runs_stop_with_what_is_complete(op: str, tmp_path: Path) -> None:
     assert "Traceback" not in told
 
 
+@NEEDS_TERMINALS
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_signal_ends_a_run(number: signal.Signals, code: int, tmp_path: Path) -> None:
     ended, told = stopped_in_the_third_round(number, tmp_path / "out")

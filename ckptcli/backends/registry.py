@@ -118,7 +118,9 @@ def open_backend(name: str = "numpy", device: str | None = None) -> Backend:
     except (CkptError, MemoryError):
         raise
     except Exception as error:
-        raise UsageError(f"backend `{name}`: {not_loaded(library, error)}", library.install) from error
+        raise UsageError(
+            f"backend `{name}`: {not_loaded(library, error)}", library.install
+        ) from error
 
 
 def not_loaded(library: ArrayLibrary, error: Exception) -> str:
