@@ -17,6 +17,8 @@ from ckptcli.backends.libraries.cupy_library import CupyLibrary
 from ckptcli.backends.random_keys import Distribution, RandomKey
 from ckptcli.checkpoint.strategies.registry import parse_strategy
 from ckptcli.errors import DtypeError
+from ckptcli.profiling.memory_pass import memory_pass
+from ckptcli.profiling.out_of_memory import PassOutOfMemory
 from ckptcli.verify.check import check
 from ckptcli.workloads.silu import SiluWorkload
 from tests.backend_kit import numpy_outcome, op_outcome
@@ -78,17 +80,37 @@ def test_a_profile_is_timed_by_events(backend: Backend, cupy: Any) -> None:
 
 def test_the_hook_tells_the_peak_of_each_phase(backend: Backend, cupy: Any) -> None:
     kept = cupy.pool.take(1000)
-    backend.memory.start_phase()
-    first = cupy.pool.take(100)
-    cupy.pool.give(first, 100)
-    cupy.pool.give(kept, 1000)
-    peak = backend.memory.peak()
-    assert peak is not None
-    assert (peak.requested_bytes, peak.allocated_bytes) == (1024 + 100, 1024 + 512)
+    with backend.memory.watching():
+        backend.memory.start_phase()
+        first = cupy.pool.take(100)
+        cupy.pool.give(first, 100)
+        cupy.pool.give(kept, 1000)
+        forward = backend.memory.peak()
+        backend.memory.start_phase()
+        backward = backend.memory.peak()
+    assert forward is not None
+    assert (forward.requested_bytes, forward.allocated_bytes) == (1024 + 100, 1024 + 512)
+    assert backward is not None
+    assert (backward.requested_bytes, backward.allocated_bytes) == (0, 0)
     assert cupy.pool.hooks == []
-    backend.memory.start_phase()
-    assert backend.memory.peak() is not None
-    assert len(cupy.pool.hooks) == 0
+
+
+@pytest.mark.parametrize("error", [MemoryError, KeyboardInterrupt, ArithmeticError])
+@pytest.mark.parametrize("function", ["matmul", "sigmoid_gradient"])
+def test_a_pass_that_fails_leaves_no_hook(
+    backend: Backend, cupy: Any, function: str, error: type[BaseException]
+) -> None:
+    """In either phase, whatever it fails of."""
+
+    def failing(*_: Any) -> Any:
+        assert len(cupy.pool.hooks) == 1
+        raise error
+
+    setattr(backend.namespace, function, failing)
+    raised = PassOutOfMemory if error is MemoryError else error
+    with pytest.raises(raised):
+        memory_pass(SiluWorkload(2, 8), Device(backend), parse_strategy("none"))
+    assert cupy.pool.hooks == []
 
 
 def test_check_on_it_measures_a_spread(backend: Backend) -> None:

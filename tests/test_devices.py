@@ -16,7 +16,7 @@ import pytest
 from ckptcli.backends import open_backend, registry
 from ckptcli.backends.base import Backend
 from ckptcli.backends.libraries.cupy_library import CupyLibrary
-from ckptcli.backends.memory import AllocatorPeak
+from ckptcli.backends.memory import AllocatorPeak, MemoryAccount
 from ckptcli.backends.numpy_backend import NumpyBackend
 from ckptcli.backends.registry import ArrayLibrary, DeviceFacts
 from ckptcli.checkpoint.strategies.registry import parse_strategy
@@ -61,7 +61,7 @@ class TwoGpus(ArrayLibrary):
         return backend
 
 
-class FakeMemory:
+class FakeMemory(MemoryAccount):
     """An allocator that rounds up to 512 bytes, in the middle of nowhere."""
 
     def __init__(self) -> None:

@@ -9,8 +9,8 @@ Source: CuPy 13, "Differences between CuPy and NumPy" and "Memory management".
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -22,7 +22,7 @@ from ckptcli.backends import numpy_namespace
 from ckptcli.backends.base import Array, Backend, Namespace, dtype_error
 from ckptcli.backends.composed import composed
 from ckptcli.backends.host_copy import HostCopy
-from ckptcli.backends.memory import AllocatorPeak
+from ckptcli.backends.memory import AllocatorPeak, MemoryAccount
 from ckptcli.backends.numpy_backend import NumpyBackend
 from ckptcli.backends.pool_peaks import PoolPeaks
 from ckptcli.backends.random_keys import RandomKey, draw
@@ -144,26 +144,24 @@ class _Hook(cupy.cuda.MemoryHook):  # type: ignore[misc]  # CuPy is not there wh
         self._peaks.freed(block["mem_ptr"], block["mem_size"])
 
 
-class CupyMemory:
-    """The default pool; the hook is there from the first phase to the reading of each."""
+class CupyMemory(MemoryAccount):
+    """The default pool; the hook is there while a pass is watched."""
 
     def __init__(self) -> None:
-        self._pool = cupy.get_default_memory_pool()
-        self._peaks = PoolPeaks(self._pool.used_bytes, self._pool.total_bytes)
-        self._hook: Any = None
+        pool = cupy.get_default_memory_pool()
+        self._peaks = PoolPeaks(pool.used_bytes, pool.total_bytes)
+
+    @contextmanager
+    def watching(self) -> Iterator[None]:
+        with _Hook(self._peaks):
+            yield
 
     def start_phase(self) -> None:
         cupy.cuda.get_current_stream().synchronize()
-        if self._hook is None:
-            self._hook = _Hook(self._peaks)
-            self._hook.__enter__()
         self._peaks.start()
 
     def peak(self) -> AllocatorPeak:
         cupy.cuda.get_current_stream().synchronize()
-        if self._hook is not None:
-            self._hook.__exit__(None, None, None)
-            self._hook = None
         return self._peaks.peak()
 
 

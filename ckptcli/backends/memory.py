@@ -9,6 +9,7 @@ None is "the library does not tell", never 0.
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -25,6 +26,10 @@ class AllocatorPeak:
 class MemoryAccount(Protocol):
     """The account of one device's allocator."""
 
+    def watching(self) -> AbstractContextManager[object]:
+        """Around a watched pass; however that ends, a pass outside carries nothing of it."""
+        return nullcontext()
+
     def start_phase(self) -> None:
         """Begin new peaks at what is in use now."""
 
@@ -32,7 +37,7 @@ class MemoryAccount(Protocol):
         """The peaks of the phase; None where the device has no account."""
 
 
-class UnknownMemory:
+class UnknownMemory(MemoryAccount):
     """Of a library that keeps no account, such as NumPy."""
 
     def start_phase(self) -> None:

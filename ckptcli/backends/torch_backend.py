@@ -129,7 +129,7 @@ class TorchBackend(Backend):
             torch.mps.empty_cache()
 
 
-class CudaMemory:
+class CudaMemory(MemoryAccount):
     """The statistics of PyTorch's caching allocator, which keeps peaks itself."""
 
     def __init__(self, device: Any) -> None:

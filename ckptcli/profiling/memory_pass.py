@@ -71,7 +71,7 @@ def memory_pass(
     """
     backend = device.backend
     traced = traced and backend.is_traced
-    with _collector_off(), _traced() if traced else nullcontext():
+    with _collector_off(), backend.memory.watching(), _traced() if traced else nullcontext():
         account = _Account()
         with told_as_failure(backend, strategy.name, lambda: account.phase, account.live_now):
             return account.measure(workload, device, strategy, most_entries)
