@@ -31,6 +31,7 @@ from ckptcli.checkpoint.policies import (
 from ckptcli.checkpoint.strategies.registry import parse_strategy
 from ckptcli.errors import UsageError
 from ckptcli.measure.rounds import Plan
+from ckptcli.profiling.memory_pass import memory_pass
 from ckptcli.report.console import Screen, render_run
 from ckptcli.workloads.silu import SiluWorkload
 from tests.backend_kit import NEEDS_TORCH, pass_outcome, torch_device
@@ -200,3 +201,13 @@ def test_nested_regions(inner: Policy, outer: Policy) -> None:
     assert same_bits([found], [expected])
     is_saved = inner is not nothing_saveable and outer is not nothing_saveable
     assert (1 in recomputed(recorder.events)) == (not is_saved)
+
+
+def test_a_copy_on_the_host_is_no_temporary_of_the_device() -> None:
+    """Beside what the ledger counts, the forward pass makes nothing of the size of a tensor."""
+    strategy = parse_strategy("remat:policy=save_and_offload_only_these_names(s|p)")
+    memory = memory_pass(SiluWorkload(6, 256), device(), strategy).memory
+    assert memory.offloaded_bytes == 6 * 256 * 256 * 4
+    assert memory.traced_peak_forward_bytes is not None
+    above_bytes = memory.traced_peak_forward_bytes - memory.ledger_peak_forward_bytes
+    assert 0 <= above_bytes < 256 * 256

@@ -116,6 +116,8 @@ class Ledger:
         before_bytes = tracemalloc.get_traced_memory()[0]
         result = function(*args, **kwargs)
         rise_bytes = tracemalloc.get_traced_memory()[1] - before_bytes - PYTHON_OBJECTS_BYTES
+        if isinstance(result, HostCopy):  # counted apart, though NumPy's are in traced memory too
+            rise_bytes -= result.host_bytes
         peak = self.peak
         high_bytes = self.bytes_in_use + max(0, rise_bytes)
         peak.with_transients_bytes = max(peak.with_transients_bytes or 0, high_bytes)
