@@ -11,6 +11,7 @@ import time
 import tracemalloc
 import warnings
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from ckptcli.backends import numpy_namespace, open_backend
 from ckptcli.backends.ledger import Ledger, TrackedBackend
 from ckptcli.backends.memory import AllocatorPeak
 from ckptcli.checkpoint.strategies.registry import parse_strategy
+from ckptcli.cli.main import run_command
 from ckptcli.errors import DtypeError, ShapeError
 from ckptcli.profiling.memory_pass import memory_pass
 from ckptcli.workloads.graph_parse import read_graph_file
@@ -346,3 +348,20 @@ def test_the_allocator_of_a_cuda_device_is_read_after_synchronizing(
     assert calls == ["synchronize", "reset_peak_memory_stats"]
     assert memory.peak() == AllocatorPeak(1, 2, None)
     assert calls[-1] == "synchronize"
+
+
+@pytest.mark.parametrize("command", ["run", "check", "log", "saved"])
+def test_what_numpy_does_with_its_values_is_quiet_too(
+    command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Infinities of both signs, whose sum on the host is nan."""
+    path = tmp_path / "g.json"
+    leaf = {"op": "leaf", "req": True, "data": [1e200, -1e200]}
+    path.write_text(json.dumps({"ops": [leaf, *({"op": "mul", "in": [0, i]} for i in (0, 1))]}))
+    reps = ["--reps", "1"] if command == "run" else []
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        assert (
+            run_command([command, "--workload", f"graph:{path}", "--backend", "torch", *reps]) == 0
+        )
+    assert "encountered" not in capsys.readouterr().err

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
+from contextlib import contextmanager
 from typing import Any, cast
 
 import numpy as np
@@ -88,9 +88,10 @@ class TorchBackend(Backend):
         flat = torch.empty(0, dtype=dtype_of(dtype), device=self.device).set_(storage)
         return self.to_numpy(flat).copy()
 
-    def quiet(self) -> AbstractContextManager[object]:
-        no_grad: AbstractContextManager[object] = torch.no_grad()
-        return no_grad
+    @contextmanager
+    def quiet(self) -> Iterator[None]:
+        with torch.no_grad(), np.errstate(all="ignore"):  # NumPy reads what came to the host
+            yield
 
     def synchronize(self) -> None:
         if self.device.type == "cuda":

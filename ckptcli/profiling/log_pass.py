@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,9 +10,9 @@ from ckptcli.autodiff.device import Device
 from ckptcli.backends import open_backend
 from ckptcli.backends.base import Backend
 from ckptcli.checkpoint.strategies.base import Strategy
-from ckptcli.errors import UntrackedBackwardWarning
 from ckptcli.events import Sink
 from ckptcli.profiling.divergence import gradient_warnings, loss_warning
+from ckptcli.profiling.engine_warnings import engine_warnings
 from ckptcli.profiling.out_of_memory import told_as_failure
 from ckptcli.workloads.base import Workload
 
@@ -44,9 +43,8 @@ def log_pass(
     with (
         told_as_failure(base.backend, strategy.name, lambda: "the logged pass"),
         device.backend.quiet(),
-        warnings.catch_warnings(record=True) as caught,
+        engine_warnings() as notes,
     ):
-        warnings.simplefilter("always", UntrackedBackwardWarning)
         result = workload.load(device).forward()
         loss = float(np.sum(result.root.numpy()))
         gradients = result.root.backward()
@@ -57,6 +55,5 @@ def log_pass(
         if gradient is not None
     }
     diverged = loss_warning(strategy.name, loss, workload.settings.get("dtype"))
-    notes = [str(warning.message) for warning in caught]
     notes += [] if diverged is None else [diverged]
     return LoggedPass(values, (*notes, *gradient_warnings(strategy.name, values)))

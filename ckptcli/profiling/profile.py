@@ -21,6 +21,7 @@ from ckptcli.measure.rounds import Plan, Rounds, Sample, Subject, run_rounds
 from ckptcli.measure.stability import read_load, stability_warnings
 from ckptcli.peers.base import Engine
 from ckptcli.profiling.divergence import loss_warning
+from ckptcli.profiling.engine_warnings import engine_warnings
 from ckptcli.profiling.memory_pass import MemoryPass, memory_pass, tracemalloc_is_exact
 from ckptcli.profiling.out_of_memory import PassOutOfMemory
 from ckptcli.profiling.peer_passes import PeerPass, check_peers, disagreement, peer_passes
@@ -114,8 +115,7 @@ class _Profile:
     def run_memory_passes(self, tell: Progress) -> None:
         """One pass a strategy; what the engine warns of is noted once."""
         traced = self.device.backend.is_traced and tracemalloc_is_exact()
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always", UntrackedBackwardWarning)
+        with engine_warnings() as told:
             try:
                 for done, strategy in enumerate(list(self.strategies)):
                     tell("memory", done, len(self.strategies))
@@ -134,7 +134,7 @@ class _Profile:
                     raise
                 self.strategies = self.strategies[: len(self.passes)]
                 self.stopped = str(stop) or "interrupted"
-        self.notes += dict.fromkeys(str(warning.message) for warning in caught)
+        self.notes += told
         if self.device.backend.is_traced and not traced:
             self.notes.append("this NumPy misreports to tracemalloc: peaks lack its temporaries")
 
