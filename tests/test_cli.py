@@ -12,8 +12,11 @@ from pathlib import Path
 import pytest
 
 from ckptcli import units
+from ckptcli.backends.registry import libraries
 from ckptcli.cli.main import run_command
 from ckptcli.measure.machine import available_bytes
+from ckptcli.peers.base import engines
+from ckptcli.workloads.registry import workload_names
 
 DATA = Path(__file__).parent / "data"
 SMALL = ("--layers", "2", "--n", "16", "--reps", "2")
@@ -390,3 +393,12 @@ def test_a_difference_of_two_logs_shows_where_the_counts_differ(ckpt: Command) -
     assert rows[("5", "(mul)", "6", "(matmul)")] == ["1", "3"]
     assert sum(counts[0] != counts[1] for counts in rows.values()) == 2
     assert lines[4].endswith("by way of 3, 4, 5")
+
+
+def test_the_metavar_of_a_backend_names_every_library(ckpt: Command) -> None:
+    assert f"--backend {'|'.join(libraries())} " in ckpt("run", "--help").out
+
+
+def test_a_wrong_name_lists_all(ckpt: Command) -> None:
+    for option, names in (("--workload", workload_names()), ("--engine", ["ckpt", *engines()])):
+        assert f"known: {', '.join(names)}" in ckpt("run", option, "qqqqqqqq").err

@@ -107,7 +107,7 @@ def shown() -> list[tuple[str, str]]:
 
 @pytest.mark.parametrize(("command", "output"), shown())
 def test_the_page_shows_what_the_commands_print(command: str, output: str) -> None:
-    """What is shown is a part of what is printed, line by line, but for what `masked` leaves out."""
+    """What is shown is a part of what is printed, line by line, what `masked` drops aside."""
     done = ckpt(*command.split())
     assert done.returncode == 0
     printed = iter([masked(line) for line in done.stdout.splitlines()])

@@ -34,7 +34,9 @@ def run(
     )
 
 
-@pytest.mark.parametrize("arguments", [["--version"], ["--help"], ["run", "--help"]])
+@pytest.mark.parametrize(
+    "arguments", [["--version"], ["--help"], ["run", "--help"], ["check", "--help"]]
+)
 def test_help_and_version_load_no_array_library(arguments: list[str]) -> None:
     program = (
         "import sys\n"

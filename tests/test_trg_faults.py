@@ -19,9 +19,11 @@ from numpy.typing import NDArray
 from ckptcli.autodiff.device import Device, device
 from ckptcli.backends import open_backend
 from ckptcli.checkpoint.strategies.base import Strategy
+from ckptcli.checkpoint.strategies.registry import parse_strategy
 from ckptcli.errors import UsageError
 from ckptcli.verify.check import Check, check
-from ckptcli.verify.perturb import GRAMMAR, parse_fault, perturbed
+from ckptcli.verify.fault import GRAMMAR, KINDS, parse_fault
+from ckptcli.verify.perturb import perturbed
 from ckptcli.workloads.trg import TrgWorkload
 from ckptcli.workloads.trg_tensors import kept_ranks, renormalised, trace
 from tests.backend_kit import NEEDS_TORCH
@@ -196,6 +198,14 @@ def test_a_fault_that_is_none_is_refused_with_the_grammar(text: str) -> None:
     with pytest.raises(UsageError, match=re.escape(f"`{text}` is no way to perturb")) as caught:
         parse_fault(text)
     assert GRAMMAR in str(caught.value.hint)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_fault_of_the_grammar_is_one(kind: str) -> None:
+    fault = parse_fault(kind)
+    strategy = perturbed(parse_strategy("remat"), fault)
+    check(TrgWorkload(3), strategy, TrgWorkload(3))
+    assert fault.hits > 0
 
 
 def test_a_column_that_is_not_kept_is_refused() -> None:

@@ -12,7 +12,8 @@ from threadpoolctl import threadpool_limits
 from ckptcli.autodiff.device import device
 from ckptcli.checkpoint.strategies.base import Strategy
 from ckptcli.checkpoint.strategies.registry import parse_strategy
-from ckptcli.verify.perturb import parse_fault, perturbed
+from ckptcli.verify.fault import parse_fault
+from ckptcli.verify.perturb import perturbed
 from ckptcli.workloads.trg import TrgWorkload
 
 # beta -> steps -> lnZ/N and its derivative.

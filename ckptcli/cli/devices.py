@@ -28,22 +28,28 @@ def complete_backend(
     ]
 
 
+def _device_names() -> str:
+    """What the libraries know, `cpu|cuda[:N]|auto`."""
+    known = dict.fromkeys(name for one in libraries().values() for name in one.device_names)
+    return "|".join([*(f"{name}[:N]" if name == "cuda" else name for name in known), AUTO])
+
+
 def device_options(function: Any) -> Any:
     """`--backend` and `--device`."""
     for option in (
         click.option(
             "--device",
             "device_name",
-            metavar="cpu|cuda[:N]|mps|auto",
-            help="Where it computes; auto takes a GPU if there is one.  [default: cpu; cuda for "
-            "cupy]",
+            metavar=_device_names(),
+            help="Where it computes, N the number of a GPU; auto takes a GPU if there is one.  "
+            "[default: the library's first]",
         ),
         click.option(
             "--backend",
             "backend_name",
             default=DEFAULT,
             show_default=True,
-            metavar="numpy|torch|cupy",
+            metavar="|".join(libraries()),
             shell_complete=complete_backend,
             help="Array library; `ckpt backends` lists them.",
         ),

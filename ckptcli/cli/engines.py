@@ -35,9 +35,9 @@ def engine_option(function: Any) -> Any:
         "--engine",
         "engine_names",
         multiple=True,
-        metavar="ckpt|torch|jax|jax-eager",
+        metavar="NAME",
         shell_complete=complete_engine,
-        help="Run every strategy in this library too, repeatable; ckpt itself always runs.",
+        help="Run every strategy in this library too, repeatable; a wrong name lists all.",
     )(function)
 
 

@@ -15,10 +15,11 @@ from click.shell_completion import CompletionItem
 from ckptcli.checkpoint.strategies.base import Strategy
 from ckptcli.checkpoint.strategies.registry import parse_strategy, registry
 from ckptcli.errors import UsageError
+from ckptcli.verify.fault import KINDS, SIGN, parse_fault
 from ckptcli.workloads.options import OptionText, WorkloadOptions, option_texts
 
 if TYPE_CHECKING:
-    from ckptcli.verify.perturb import Fault
+    from ckptcli.verify.fault import Fault
     from ckptcli.workloads.base import Workload
 
 Decorator = Callable[[Any], Any]
@@ -50,6 +51,15 @@ def complete_strategy(
     ]
 
 
+def complete_workload(
+    ctx: click.Context, param: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    """Names from the registry."""
+    from ckptcli.workloads.registry import workload_names
+
+    return [CompletionItem(name) for name in workload_names() if name.startswith(incomplete)]
+
+
 def strategy_option(default: str) -> Decorator:
     """`--strategy`; `default` says in words what the command takes without it."""
     return click.option(
@@ -70,8 +80,9 @@ def workload_options(**defaults: int) -> Decorator:
             "--workload",
             "workload_text",
             default="silu",
-            metavar="silu|trg|chain|graph:FILE[#INDEX]|FILE.py:FUNCTION",
-            help="Program to run: the silu network, the TRG, the chain, a graph file, or your own.",
+            metavar="NAME[:ARGUMENT]|FILE.py:FUNCTION",
+            shell_complete=complete_workload,
+            help="Program to run: one by its name, of which a wrong one lists all, or your own.",
         ),
         *(
             _size_option(name, text, defaults.get(name, default))
@@ -118,8 +129,7 @@ def perturb_option(function: Any) -> Any:
         "--perturb-replay",
         "perturb_text",
         metavar="FAULT",
-        help="Compute again wrongly, to see it caught: reciprocal, norm, ulp, layout, float32 or "
-        "sign:STEP,a|b,COLUMN.",
+        help=f"Compute again wrongly, to see it caught: {', '.join(KINDS)} or {SIGN}.",
     )(function)
 
 
@@ -134,7 +144,7 @@ def perturbed_strategies(
     text = ctx.params["perturb_text"]
     if text is None:
         return list(strategies), None
-    from ckptcli.verify.perturb import parse_fault, perturbed
+    from ckptcli.verify.perturb import perturbed
 
     fault = parse_fault(text)
     most = max(workload.layer_count for workload in workloads)

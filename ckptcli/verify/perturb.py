@@ -11,10 +11,9 @@ forward pass multiplies by a reciprocal square root, its replay divides by a squ
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from copy import copy
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -27,8 +26,7 @@ from ckptcli.checkpoint.strategies.base import Strategy
 from ckptcli.errors import UsageError
 from ckptcli.events import Sink
 from ckptcli.graph import Node
-
-GRAMMAR = "reciprocal|norm|ulp|layout|float32|sign:STEP,a|b,COLUMN"
+from ckptcli.verify.fault import Fault, Signs
 
 Forward = Callable[..., Any]
 
@@ -82,55 +80,6 @@ _KINDS: dict[str, dict[str, Forward]] = {
     "float32": {"div": _float32, "mul": _float32},
 }
 """Kind -> op -> what its recomputation computes."""
-
-
-@dataclass(frozen=True, slots=True)
-class Signs:
-    """Which singular vectors come back with the other sign: of one svd of one step, from 0."""
-
-    step: int
-    second: bool
-    columns: tuple[int, ...]
-    """Empty for all."""
-
-
-@dataclass(slots=True)
-class Fault:
-    """One way to recompute wrongly.
-
-    Attributes:
-        text: as it was given.
-        kind: a key of `_KINDS`; "sign" for `signs`.
-        hits: how many values were computed otherwise so far.
-    """
-
-    text: str
-    kind: str
-    signs: Signs | None = None
-    hits: int = field(default=0, compare=False)
-
-    @property
-    def least_steps(self) -> int:
-        """The step that the fault names, which a program has to have; 0 if it names none."""
-        return 0 if self.signs is None else self.signs.step + 1
-
-
-def parse_fault(text: str) -> Fault:
-    """The fault that a text names. COLUMN may be several, 5+6, or `all`.
-
-    Raises:
-        UsageError: a text that names none.
-    """
-    if text in _KINDS:
-        return Fault(text, text)
-    match = re.fullmatch(r"sign:([0-9]{1,6}),([ab]),(all|[0-9]{1,6}(?:\+[0-9]{1,6})*)", text)
-    if match is None or match[1].strip("0") == "":
-        raise UsageError(
-            f"`{text}` is no way to perturb a replay",
-            f"write {GRAMMAR}, with steps from 1 and columns from 0; columns are 5, 5+6 or all",
-        )
-    columns = () if match[3] == "all" else tuple(int(column) for column in match[3].split("+"))
-    return Fault(text, "sign", Signs(int(match[1]) - 1, match[2] == "b", columns))
 
 
 def perturbed(strategy: Strategy, fault: Fault) -> Strategy:

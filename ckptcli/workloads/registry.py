@@ -77,7 +77,7 @@ def open_workloads(text: str, options: WorkloadOptions) -> list[Workload]:
             f"use `ckpt run --workload {name}`",
         )
     if name not in _OPENERS:
-        raise UnknownNameError("workload", name, [*_OPENERS, *_EXPERIMENTS])
+        raise UnknownNameError("workload", name, workload_names())
     return _OPENERS[name](argument, options)
 
 
@@ -90,6 +90,12 @@ def open_experiment(text: str, options: WorkloadOptions) -> Experiment | None:
     _load_all()
     name, argument = _name_and_argument(text)
     return _EXPERIMENTS[name](argument, options) if name in _EXPERIMENTS else None
+
+
+def workload_names() -> list[str]:
+    """What `--workload` takes, experiments too, in order."""
+    _load_all()
+    return sorted([*_OPENERS, *_EXPERIMENTS])
 
 
 def _load_all() -> None:
