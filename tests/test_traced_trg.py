@@ -6,6 +6,7 @@ they are the exact values of a finite torus.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,10 @@ import pytest
 
 from ckptcli.traced import Tensor, Tracer, grad
 from ckptcli.traced.history import Count
-from ckptcli.workloads.traced_trg import initial_tensor, ln_z, ranks, segments
+from ckptcli.workloads.traced_trg import Renormalisation, initial_tensor, segments
+from ckptcli.workloads.trg_tensors import kept_ranks
+
+AfterStep = Callable[[Tensor], None]
 
 GOLDENS = {
     (0.3, 1): (0.989991666356947, 1.667309214024310),
@@ -34,6 +38,16 @@ def checkpoint(tensor: Tensor) -> None:
     tensor.checkpoint()
 
 
+def ln_z(beta: Tensor, kept: Sequence[int], after_step: AfterStep | None = None) -> Tensor:
+    """lnZ/N with `kept` singular values a step; `after_step` may checkpoint the tensor."""
+    loop = Renormalisation(initial_tensor(beta))
+    for rank in kept:
+        loop.advance(rank)
+        if after_step is not None:
+            after_step(loop.tensor)
+    return loop.value()
+
+
 @pytest.mark.parametrize("merge", [None, "shared"])
 @pytest.mark.parametrize(
     ("beta", "steps"),
@@ -42,7 +56,7 @@ def checkpoint(tensor: Tensor) -> None:
 def test_values_and_gradients(beta: float, steps: int, merge: str | None) -> None:
     tracer = Tracer(merge=merge or "shared")
     leaf = tracer.tensor([beta])
-    value = ln_z(leaf, ranks(steps, 16), checkpoint if merge else None)
+    value = ln_z(leaf, kept_ranks(steps, 16), checkpoint if merge else None)
     found = value.evaluate().item(), grad(value, leaf).evaluate().item()
     np.testing.assert_allclose(found, GOLDENS[beta, steps], rtol=0.0, atol=1e-12)
 
@@ -55,7 +69,7 @@ def test_checkpoints_change_no_bit(merge: str, steps: int) -> None:
     def bits(after_step: Any) -> list[str]:
         tracer = Tracer(merge=merge)
         beta = tracer.tensor([0.3])
-        value = ln_z(beta, ranks(steps, 16), after_step)
+        value = ln_z(beta, kept_ranks(steps, 16), after_step)
         return [float(t.evaluate().item()).hex() for t in (value, grad(value, beta))]
 
     assert bits(checkpoint) == bits(None)
@@ -81,7 +95,7 @@ def test_entries_after_each_step_and_on_the_value(
         tensor.checkpoint()
         seen.append(tensor.checkpoints())
 
-    value = ln_z(beta, ranks(len(entries), 16), after_step)
+    value = ln_z(beta, kept_ranks(len(entries), 16), after_step)
     assert [count.entries for count in seen] == entries
     assert [count.graphs for count in seen] == list(range(1, len(entries) + 1))
     assert value.checkpoints().entries == on_value
@@ -91,7 +105,7 @@ def test_entries_after_each_step_and_on_the_value(
 def test_the_left_rule_gives_a_wrong_gradient_without_a_word() -> None:
     tracer = Tracer(merge="left")
     beta = tracer.tensor([0.3])
-    value = ln_z(beta, ranks(4, 16), checkpoint)
+    value = ln_z(beta, kept_ranks(4, 16), checkpoint)
     assert abs(grad(value, beta).evaluate().item() - GOLDENS[0.3, 4][1]) > 0.1
 
 
@@ -108,10 +122,10 @@ def test_the_second_derivative_through_checkpoints() -> None:
 
     def first(beta: float) -> float:
         leaf = Tracer().tensor([beta])
-        return float(grad(ln_z(leaf, ranks(1, 16)), leaf).evaluate().item())
+        return float(grad(ln_z(leaf, kept_ranks(1, 16)), leaf).evaluate().item())
 
     leaf = Tracer().tensor([0.3])
-    second = grad(grad(ln_z(leaf, ranks(1, 16), checkpoint), leaf), leaf)
+    second = grad(grad(ln_z(leaf, kept_ranks(1, 16), checkpoint), leaf), leaf)
     step = 1e-4
     expected = (
         8 * (first(0.3 + step) - first(0.3 - step))
@@ -125,7 +139,7 @@ def test_segments_are_prepared_once_and_give_the_same_bits(steps: int) -> None:
     loops = {}
     for keep in (False, True):
         tracer = Tracer()
-        loops[keep] = segments(tracer, ranks(steps, 16), keep_residuals=keep)
+        loops[keep] = segments(tracer, kept_ranks(steps, 16), keep_residuals=keep)
         compiled = tracer.compiler.compiled
         distinct = len({id(segment) for segment in loops[keep].segments})
         assert distinct == 2 + min(steps, 5)
@@ -146,10 +160,10 @@ def test_segments_are_prepared_once_and_give_the_same_bits(steps: int) -> None:
 
 def test_replay_holds_the_states_alone() -> None:
     """beta, and T_0 to T_3: what the hand-written sweep keeps, 4352 bytes."""
-    loop = segments(Tracer(), ranks(4, 16), keep_residuals=False)
+    loop = segments(Tracer(), kept_ranks(4, 16), keep_residuals=False)
     swept = loop.value_and_gradient(np.array([0.3]))
     assert [array.shape for array in swept.kept] == [(1,), *((d,) * 4 for d in (2, 2, 4, 4))]
     assert loop.kept_bytes(swept) == 8 + 4352
-    with_residuals = segments(Tracer(), ranks(4, 16), keep_residuals=True)
+    with_residuals = segments(Tracer(), kept_ranks(4, 16), keep_residuals=True)
     residuals = with_residuals.value_and_gradient(np.array([0.3]))
     assert with_residuals.kept_bytes(residuals) >= 14_744

@@ -39,7 +39,6 @@ KEEPS_ALL_OF_FIVE: Keeps = (NEITHER, *[(0, 1, 2, 3, 4)] * 31)
 
 LEFT_TRACKED = 1
 RIGHT_TRACKED = 2
-BOTH_TRACKED = 3
 
 
 Shape: TypeAlias = tuple[int, ...]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-_DENSITY_END = 40.0
+DENSITY_END = 40.0
 """Beyond it the normal density is 0 in float64; x * x could overflow, and 0 * infinity is nan."""
 
 Array = Any
@@ -131,7 +131,7 @@ class Composed:
         phi = self.erf(x * math.sqrt(0.5))
         phi += 1.0
         phi *= 0.5
-        near = self.np.clip(x, -_DENSITY_END, _DENSITY_END)
+        near = self.np.clip(x, -DENSITY_END, DENSITY_END)
         phi += self.np.exp(near * near * -0.5) * near * (1.0 / math.sqrt(2.0 * math.pi))
         return self.np.multiply(gradient, phi, out)
 

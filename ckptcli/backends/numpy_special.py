@@ -17,6 +17,7 @@ import numpy as np
 from numpy import add, divide, exp, minimum, multiply
 from numpy.typing import NDArray
 
+from ckptcli.backends.composed import DENSITY_END
 from ckptcli.backends.numpy_blocks import BLOCK_ELEMENTS, in_blocks
 
 FloatArray = NDArray[Any]
@@ -29,9 +30,6 @@ _CAP_AND_ONE = {
 
 Rank-0 arrays are half as expensive as Python floats as operands of a ufunc.
 """
-
-_DENSITY_END = 40.0
-"""Beyond it the normal density is 0 in float64; x * x could overflow, and 0 * infinity is nan."""
 
 _ERF_SPLIT = 0.46875
 _ERF_NUMERATOR = (
@@ -173,7 +171,7 @@ def _gelu_gradient_block(out: FloatArray, gradient: FloatArray, x: FloatArray) -
     phi = _erf_block(np.empty_like(x), x * math.sqrt(0.5))
     phi += 1.0
     phi *= 0.5
-    near = np.clip(x, -_DENSITY_END, _DENSITY_END)
+    near = np.clip(x, -DENSITY_END, DENSITY_END)
     density = np.exp(-0.5 * near * near)
     density *= near
     density *= 1.0 / math.sqrt(2.0 * math.pi)

@@ -17,6 +17,7 @@ import numpy as np
 import torch
 
 from ckptcli.backends import numpy_namespace
+from ckptcli.backends.composed import DENSITY_END
 from ckptcli.backends.host_copy import HostCopy
 from ckptcli.backends.random_keys import RandomKey, draw
 from ckptcli.backends.slices import forward_slices
@@ -30,9 +31,6 @@ _DTYPES = {
     for dtype in (torch.float16, torch.bfloat16, torch.float32, torch.float64, torch.int64)
 }
 _NAMES = {dtype: name for name, dtype in _DTYPES.items()} | {torch.bool: "bool"}
-
-_DENSITY_END = 40.0
-"""Beyond it the normal density is 0 in float64; x * x could overflow, and 0 * infinity is nan."""
 
 _UNARY = {
     **{name: name for name in ("abs", "acos", "acosh", "asin", "asinh", "atan", "atanh", "ceil")},
@@ -260,7 +258,7 @@ class TorchNamespace:
     @staticmethod
     def gelu_gradient(x: Tensor, gradient: Tensor, out: Tensor = None) -> Tensor:
         phi = torch.mul(x, math.sqrt(0.5)).erf_().add_(1.0).mul_(0.5)
-        near = torch.clamp(x, -_DENSITY_END, _DENSITY_END)
+        near = torch.clamp(x, -DENSITY_END, DENSITY_END)
         density = torch.mul(near, near).mul_(-0.5).exp_()
         phi.addcmul_(density, near, value=1.0 / math.sqrt(2.0 * math.pi))
         return torch.mul(gradient, phi, out=out)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ckptcli.cli.devices import device_options, open_device
+from ckptcli.cli.exit_codes import WRONG
 from ckptcli.cli.options import (
     check_layers,
     open_from_options,
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from ckptcli.workloads.base import Workload
 
 SCHEMA = "ckpt.check/1"
-WRONG = 5
 SHOWN = 5
 
 

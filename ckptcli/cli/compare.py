@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ckptcli.cli.exit_codes import FAILED_CONDITION, UNTRUSTWORTHY
 from ckptcli.cli.options import FiniteRange, gate_options
 from ckptcli.cli.records import (
     STDIN,
@@ -22,9 +23,6 @@ from ckptcli.errors import UsageError
 if TYPE_CHECKING:
     from ckptcli.measure.compare import RunComparison
     from ckptcli.measure.conditions import Condition
-
-FAILED_CONDITION = 3
-UNTRUSTWORTHY = 4
 
 
 @click.command("compare", cls=SettingsCommand)

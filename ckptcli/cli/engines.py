@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.shell_completion import CompletionItem
 
+from ckptcli.peers import OURS
+
 if TYPE_CHECKING:
     from ckptcli.peers.base import Engine
-
-OURS = "ckpt"
 
 
 def complete_engine(

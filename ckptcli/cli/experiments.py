@@ -9,6 +9,7 @@ import click
 from click.core import ParameterSource
 
 from ckptcli.cli.devices import open_device
+from ckptcli.cli.exit_codes import WRONG
 from ckptcli.cli.options import has_no_effect
 from ckptcli.cli.stops import Stops
 from ckptcli.cli.streams import Progress, has_glyphs, screen_width, use_color, warn
@@ -18,8 +19,6 @@ from ckptcli.workloads.options import WorkloadOptions, option_texts
 if TYPE_CHECKING:
     from ckptcli.measure.experiment_record import ExperimentRecord
     from ckptcli.workloads.experiment import Experiment
-
-WRONG = 5
 
 USED = {
     *("workload_text", "config_path", "backend_name", "device_name", "threads"),

@@ -12,6 +12,7 @@ import click
 from click.core import ParameterSource
 
 from ckptcli.cli.engines import opened_engines
+from ckptcli.cli.exit_codes import WRONG
 from ckptcli.cli.stops import Stops
 from ckptcli.cli.streams import Progress, has_glyphs, screen_width, use_color, warn
 from ckptcli.errors import UsageError
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from ckptcli.report.console import Screen
 
 ENGINE = "torch"
-WRONG = 5
 TAKEN = frozenset(
     {"module_text", "engine_names", "seed", "reps", "max_time_s", "warmup", "threads", "force"}
     | {"threshold_percent", "timeout_s", "as_json", "color", "width", "quiet", "config_path"}

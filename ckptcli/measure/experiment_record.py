@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
 
 from ckptcli.measure.machine import Machine
+from ckptcli.measure.record_json import with_finite_numbers
 
 SCHEMA = "ckpt.experiment/1"
 
@@ -54,12 +53,5 @@ def experiment_json(record: ExperimentRecord) -> str:
         "facts": dict(record.facts),
         "wrong": list(record.wrong),
     }
-    return json.dumps(_finite(whole), indent=2, allow_nan=False) + "\n"
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _finite(inner) for key, inner in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(inner) for inner in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    finite = with_finite_numbers(whole, "", [])
+    return json.dumps(finite, indent=2, allow_nan=False) + "\n"

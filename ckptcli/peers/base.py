@@ -19,9 +19,8 @@ from ckptcli.checkpoint.strategies.base import LayerRegion, Strategy
 from ckptcli.errors import MissingLibraryError, UnknownNameError
 from ckptcli.measure.peer_record import PeerMemory
 from ckptcli.measure.rounds import Subject
+from ckptcli.peers import OURS
 from ckptcli.workloads.base import Workload
-
-OURS = "ckpt"
 
 
 class NoPeer(Exception):

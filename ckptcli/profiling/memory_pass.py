@@ -6,7 +6,6 @@ gradients that the caller holds.
 
 from __future__ import annotations
 
-import gc
 import hashlib
 import math
 import tracemalloc
@@ -33,6 +32,7 @@ from ckptcli.measure.record import (
     PeakLive,
     Trace,
 )
+from ckptcli.measure.rounds import collector_off
 from ckptcli.profiling.labels import Label, Labeller
 from ckptcli.profiling.out_of_memory import told_as_failure
 from ckptcli.profiling.trace import PassRecorder
@@ -71,7 +71,7 @@ def memory_pass(
     """
     backend = device.backend
     traced = traced and backend.is_traced
-    with _collector_off(), backend.memory.watching(), _traced() if traced else nullcontext():
+    with collector_off(), backend.memory.watching(), _traced() if traced else nullcontext():
         account = _Account()
         with told_as_failure(backend, strategy.name, lambda: account.phase, account.live_now):
             return account.measure(workload, device, strategy, most_entries)
@@ -240,17 +240,6 @@ def _live_tensor(storage: Storage, label: Label, saved: bool) -> LiveTensor:
     if why == "value":
         why = "saved" if saved else "output"
     return LiveTensor(label.node_id, label.op, storage.shape, storage.storage_bytes, why)
-
-
-@contextmanager
-def _collector_off() -> Iterator[None]:
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
 
 
 @contextmanager

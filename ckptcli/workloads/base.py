@@ -57,7 +57,7 @@ class Network(Protocol):
 
 
 class Workload(Protocol):
-    """A program to profile."""
+    """A program to profile. Workloads derive from it and take what stands here."""
 
     @property
     def title(self) -> str:
@@ -73,10 +73,12 @@ class Workload(Protocol):
 
     def layer_name(self, layer: int) -> str:
         """How messages call a layer, counted from 0: `layer 3`."""
+        return f"layer {layer}"
 
     @property
     def exact(self) -> Exact | None:
         """What the loss and its derivative have to be, where that is known from elsewhere."""
+        return None
 
     @property
     def shrink_hint(self) -> str:
@@ -85,6 +87,7 @@ class Workload(Protocol):
     @property
     def by_hand(self) -> ByHand | None:
         """What a reverse sweep written by hand keeps, for a program to be compared with one."""
+        return None
 
     def load(self, device: Device) -> Network:
         """Place parameters and input on `device`."""
@@ -99,6 +102,7 @@ class Workload(Protocol):
         """The same program as a graph case: float64, without names and layers; None for a
         program that a graph file cannot hold.
         """
+        return None
 
     def needed_bytes(self, strategies: Sequence[str]) -> int:
         """A lower bound of the memory that one pass needs, whichever of `strategies` needs most."""

@@ -12,7 +12,8 @@ from ckptcli.backends.base import Backend
 from ckptcli.traced import Tensor, Tracer, grad
 from ckptcli.traced.segments import Loop, Swept
 from ckptcli.workloads.experiment import Clock, Fact
-from ckptcli.workloads.traced_trg import Renormalisation, initial_tensor, ranks, segments
+from ckptcli.workloads.traced_trg import Renormalisation, initial_tensor, segments
+from ckptcli.workloads.trg_tensors import kept_ranks
 
 BETA = 0.3
 CHI = 16
@@ -118,7 +119,7 @@ class Trg:
         return self.loop.tensor
 
     def advance(self) -> None:
-        self.loop.advance(ranks(self.loop.steps + 1, CHI)[-1])
+        self.loop.advance(kept_ranks(self.loop.steps + 1, CHI)[-1])
         if self.checkpoints:
             self.loop.tensor.checkpoint()
 
@@ -180,7 +181,7 @@ def _segments(backend: Backend, steps: int, clock: Clock) -> list[Fact]:
     tracer = Tracer(backend)
     beta = backend.asarray([BETA], "float64", copy=True)
     loops = {
-        name: segments(tracer, ranks(steps, CHI), keep_residuals=name == "residuals")
+        name: segments(tracer, kept_ranks(steps, CHI), keep_residuals=name == "residuals")
         for name in ("replay", "residuals")
     }
     value_s: dict[str, list[float]] = {name: [] for name in loops}

@@ -23,7 +23,7 @@ from ckptcli.autodiff.device import Device, device as open_device
 from ckptcli.autodiff.ops import OPERATIONS
 from ckptcli.autodiff.tensor import Tensor
 from ckptcli.errors import CkptError, GraphFileError, OutOfMemoryError
-from ckptcli.workloads.base import ByHand, Exact, ForwardResult
+from ckptcli.workloads.base import ForwardResult, Workload
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class OpCall:
 
 
 @dataclass(frozen=True, slots=True)
-class GraphCase:
+class GraphCase(Workload):
     """One program. `place` is how errors name it, `FILE:LINE`."""
 
     place: str
@@ -54,17 +54,6 @@ class GraphCase:
     @property
     def layer_count(self) -> int:
         return 0
-
-    def layer_name(self, layer: int) -> str:
-        return f"layer {layer}"
-
-    @property
-    def exact(self) -> Exact | None:
-        return None
-
-    @property
-    def by_hand(self) -> ByHand | None:
-        return None
 
     @property
     def settings(self) -> dict[str, object]:

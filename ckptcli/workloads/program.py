@@ -22,7 +22,7 @@ from ckptcli.workloads.registry import PROGRAM, workload
 
 
 @dataclass(frozen=True, slots=True)
-class ProgramWorkload:
+class ProgramWorkload(Workload):
     """A program that has run once."""
 
     program: Program
@@ -47,17 +47,6 @@ class ProgramWorkload:
         """What to tell the user of the program, whatever is done with it."""
         return tuple(f"`{self.program.text}`: {note}" for note in self.trial.notes)
 
-    def layer_name(self, layer: int) -> str:
-        return f"layer {layer}"
-
-    @property
-    def exact(self) -> None:
-        """None: nobody but the user knows."""
-
-    @property
-    def by_hand(self) -> None:
-        """None: there is nothing to compare with."""
-
     @property
     def shrink_hint(self) -> str:
         return SHRINK_HINT
@@ -74,9 +63,6 @@ class ProgramWorkload:
         other = replace(self.program, values={**self.program.values, **values})
         parameters = {**self.trial.parameters, **arrays}
         return ProgramWorkload(other, replace(self.trial, parameters=parameters))
-
-    def as_graph(self) -> None:
-        """None: names, layers and float32 do not go into a graph file."""
 
     def needed_bytes(self, strategies: Sequence[str]) -> int:
         """What the forward pass needs that holds nothing for a backward pass."""

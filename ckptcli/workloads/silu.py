@@ -22,7 +22,7 @@ from ckptcli.autodiff.regions import checkpoint_name
 from ckptcli.autodiff.tensor import Tensor
 from ckptcli.backends.dtypes import DTYPES
 from ckptcli.errors import UsageError
-from ckptcli.workloads.base import ByHand, Exact, ForwardResult, Workload
+from ckptcli.workloads.base import ForwardResult, Workload
 from ckptcli.workloads.graph_case import GraphCase, OpCall
 from ckptcli.workloads.options import WorkloadOptions
 from ckptcli.workloads.registry import workload
@@ -46,7 +46,7 @@ class SiluNetwork:
         return ForwardResult(h.sum(), {f"w{i}": weight for i, weight in enumerate(self.weights)})
 
 
-class SiluWorkload:
+class SiluWorkload(Workload):
     """The silu network with `layers` weights of n x n and an input of batch x n."""
 
     def __init__(
@@ -71,17 +71,6 @@ class SiluWorkload:
     @property
     def layer_count(self) -> int:
         return self.layers
-
-    def layer_name(self, layer: int) -> str:
-        return f"layer {layer}"
-
-    @property
-    def exact(self) -> Exact | None:
-        return None
-
-    @property
-    def by_hand(self) -> ByHand | None:
-        return None
 
     @property
     def settings(self) -> dict[str, object]:

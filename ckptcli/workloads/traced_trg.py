@@ -16,14 +16,6 @@ from dataclasses import dataclass
 from ckptcli.traced import Tensor, Tracer, svd, tensordot
 from ckptcli.traced.segments import Loop, Segment, prepared
 
-AfterStep = Callable[[Tensor], None]
-
-
-def ranks(steps: int, chi: int) -> list[int]:
-    """How many singular values each step keeps: 2, 4, 4, 16, then `chi`, and none above it."""
-    first = [2, 4, 4, 16]
-    return [min(chi, rank) for rank in (*first, *[chi] * steps)][:steps]
-
 
 def initial_tensor(beta: Tensor) -> Tensor:
     """The tensor of one spin, (2, 2, 2, 2), from the inverse temperature, shape (1,).
@@ -96,16 +88,6 @@ class Renormalisation:
         """lnZ/N after the steps so far."""
         last = ln_trace(self.tensor) * 0.5**self.steps
         return last if self.sum is None else self.sum + last
-
-
-def ln_z(beta: Tensor, kept: Sequence[int], after_step: AfterStep | None = None) -> Tensor:
-    """lnZ/N with `kept` singular values a step; `after_step` may checkpoint the tensor."""
-    loop = Renormalisation(initial_tensor(beta))
-    for rank in kept:
-        loop.advance(rank)
-        if after_step is not None:
-            after_step(loop.tensor)
-    return loop.value()
 
 
 def segments(tracer: Tracer, kept: Sequence[int], *, keep_residuals: bool) -> Loop:

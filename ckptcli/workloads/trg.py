@@ -22,7 +22,6 @@ from ckptcli.autodiff.tensor import Tensor
 from ckptcli.backends.dtypes import DTYPES
 from ckptcli.errors import UsageError
 from ckptcli.workloads.base import ByHand, Exact, ForwardResult, Workload
-from ckptcli.workloads.graph_case import GraphCase
 from ckptcli.workloads.ising import exact_values
 from ckptcli.workloads.options import WorkloadOptions, whole_numbers
 from ckptcli.workloads.registry import workload
@@ -63,7 +62,7 @@ class TrgNetwork:
 
 
 @dataclass(frozen=True)
-class TrgWorkload:
+class TrgWorkload(Workload):
     """`steps` steps that keep at most `chi` singular values, at inverse temperature `beta`."""
 
     steps: int = 20
@@ -123,9 +122,6 @@ class TrgWorkload:
 
     def with_parameters(self, arrays: Mapping[str, Any]) -> TrgWorkload:
         return replace(self, beta=float(arrays["beta"][0]))
-
-    def as_graph(self) -> GraphCase | None:
-        return None
 
     def needed_bytes(self, strategies: Sequence[str]) -> int:
         """Both decompositions of the largest step, packed; of all steps under `none`."""
