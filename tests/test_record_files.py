@@ -166,6 +166,7 @@ def record_or_error(path: Path) -> RunRecord | RecordFileError:
         return error
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("value", ["text", [], {}, None, True, -1, 0, 1.5, "nan"])
 def test_a_wrong_value_ends_in_an_error_or_a_record(value: Any, tmp_path: Path) -> None:
     """Never in a traceback: the command reads files that people have touched."""
