@@ -45,8 +45,12 @@ class RefusingBackend(TrackedBackend):
         super().__init__(inner, self.ledger)
         self.released = 0
         namespace: Any = RefusingNamespace(self.namespace, self.ledger, limit_bytes, error)
-        self.namespace = namespace
+        self.namespace = self._limited = namespace
         self.is_traced = False
+
+    def limit(self, limit_bytes: int) -> None:
+        """From now on, have `limit_bytes`."""
+        self._limited._limit_bytes = limit_bytes
 
     def asarray(self, data: Any, dtype: str | None, copy: bool) -> Array:
         return super().asarray(data, dtype, copy=True)

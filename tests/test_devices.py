@@ -33,6 +33,7 @@ from ckptcli.workloads.silu import SiluWorkload
 from tests.backend_kit import NEEDS_TORCH
 from tests.records import balanced_record, none_record, run_record
 from tests.test_cli import Command, ckpt as ckpt
+from tests.wavering_backend import Wavering
 
 TINY = ("--layers", "2", "--n", "8")
 EXAMPLES = Path(__file__).parent.parent / "examples"
@@ -208,28 +209,6 @@ def test_a_profile_on_a_device_has_its_clock_and_its_allocators_figures() -> Non
     text = render_run(record, Screen(width=300))
     assert "with kernel temporaries n/a" in text
     assert "the allocator's peak: requested 2.0 KiB, allocated 2.0 KiB, reserved n/a" in text
-
-
-class Wavering(NumpyBackend):
-    """A library whose additions go in no certain order: the last bits differ from run to run."""
-
-    is_deterministic = False
-
-    def __init__(self, size: float) -> None:
-        super().__init__()
-        rng = np.random.default_rng(0)
-        plain = self.namespace
-
-        class Namespace:
-            def __getattr__(self, name: str) -> Any:
-                return getattr(plain, name)
-
-            def matmul(self, lhs: Any, rhs: Any) -> Any:
-                product = plain.matmul(lhs, rhs)
-                noise = rng.normal(0.0, size, product.shape) * np.abs(product).max()
-                return (product + noise).astype(product.dtype)
-
-        self.namespace = Namespace()
 
 
 def test_check_measures_the_spread_of_a_library_that_is_not_deterministic() -> None:

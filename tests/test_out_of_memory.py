@@ -20,12 +20,12 @@ from ckptcli.cli import devices
 from ckptcli.cli.main import run_command
 from ckptcli.measure.peer_record import PeerRecord, PeerSample
 from ckptcli.measure.record_json import read_record, record_json
-from ckptcli.profiling import profile as profiling
 from ckptcli.profiling.out_of_memory import PassOutOfMemory
 from ckptcli.profiling.processes import merged
 from ckptcli.workloads.silu import SiluWorkload
 from tests.backend_kit import NEEDS_TORCH
 from tests.refusing_backend import RefusingBackend
+from tests.wavering_backend import Wavering
 
 KIB = 1024
 LIMIT = 20 * KIB
@@ -95,23 +95,34 @@ def test_a_pass_that_failed_leaves_nothing(make: Callable[[], Backend]) -> None:
     assert raised.value.failures[0].live.total_tensors > 10
 
 
-def test_a_strategy_that_fails_only_when_timed_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    forward = profiling.TimedPass.forward
-    calls = 0
+def test_a_strategy_that_fails_only_when_timed_is_left_out() -> None:
+    """In the last round: both networks are loaded then, which is 7 KiB more."""
+    backend = RefusingBackend(open_backend(), 1 << 60, lambda: MemoryError("no more"))
 
-    def failing(self: profiling.TimedPass) -> object:
-        nonlocal calls
-        if self._strategy == "none":
-            calls += 1
-            if calls == 2:
-                self._raise(MemoryError("no more"), "forward")
-        return forward(self)
+    def limit(phase: str, done: int, total: int) -> None:
+        del total
+        if (phase, done) == ("timing", 1):
+            backend.limit(LIMIT + 7 * KIB)
 
-    monkeypatch.setattr(profiling.TimedPass, "forward", failing)
-    record = profile(NETWORK, ["none", "balanced"], plan=PLAN)
+    record = profile(NETWORK, ["none", "balanced"], backend=backend, plan=PLAN, progress=limit)
     assert [strategy.strategy for strategy in record.strategies] == ["balanced"]
     assert record.failures[0].phase == "a timed forward"
     assert (record.failures[0].message, record.rounds) == ("no more", 2)
+
+
+def test_a_strategy_whose_bits_cannot_be_compared_is_left_out() -> None:
+    """Of a library whose bits vary, `balanced` runs once more after its memory pass."""
+    backend = RefusingBackend(Wavering(1e-6), 1 << 60)
+
+    def limit(phase: str, done: int, total: int) -> None:
+        del done, total
+        backend.limit(LIMIT if phase == "difference" else 1 << 60)
+
+    record = profile(NETWORK, ["none", "balanced"], backend=backend, plan=PLAN, progress=limit)
+    assert [strategy.strategy for strategy in record.strategies] == ["none"]
+    assert len(record.strategies[0].samples) == 2
+    (failure,) = record.failures
+    assert (failure.strategy, failure.phase) == ("balanced", "a run to compare its bits")
 
 
 @pytest.fixture

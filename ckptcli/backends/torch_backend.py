@@ -30,6 +30,14 @@ OUT_OF_MEMORY_WORDS = ("DefaultCPUAllocator", "out of memory")
 """On the processor and on Apple's GPU, PyTorch tells it in the text of a RuntimeError alone."""
 
 
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether `error` says that there is not enough memory, on the host or on a device."""
+    if isinstance(error, MemoryError | torch.OutOfMemoryError):
+        return True
+    told = isinstance(error, RuntimeError)
+    return told and any(words in str(error) for words in OUT_OF_MEMORY_WORDS)
+
+
 def gpus() -> Iterator[DeviceFacts]:
     """The GPUs that this PyTorch can use."""
     if torch.cuda.is_available():
@@ -109,10 +117,7 @@ class TorchBackend(Backend):
         return time.perf_counter()
 
     def is_out_of_memory(self, error: BaseException) -> bool:
-        if isinstance(error, MemoryError | torch.OutOfMemoryError):
-            return True
-        told = isinstance(error, RuntimeError)
-        return told and any(words in str(error) for words in OUT_OF_MEMORY_WORDS)
+        return is_out_of_memory(error)
 
     def free_bytes(self) -> int | None:
         if self.device.type != "cuda":

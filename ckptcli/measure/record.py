@@ -269,9 +269,9 @@ class RunRecord:
     """A whole run.
 
     `stopped` is why no further round was made; `config` the effective settings of the command;
-    `library` the array library with its version; `failures` are the strategies that ran out of
-    memory and have no figures; `peers` the same strategies in other libraries, where they were
-    asked for.
+    `library` the array library with its version; `failures` are the strategies, and the peers by
+    their names, that ran out of memory and have no figures; `peers` the same strategies in other
+    libraries, where they were asked for.
     """
 
     workload: dict[str, object]

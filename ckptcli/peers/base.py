@@ -88,6 +88,9 @@ class Engine(Protocol):
     def with_threads(self, count: int | None) -> AbstractContextManager[str | None]:
         """Inside, compute with `count` threads, None as they are. Yields a warning or None."""
 
+    def is_out_of_memory(self, error: BaseException) -> bool:
+        """Whether `error` says that there is not enough memory."""
+
     def network(self, workload: Workload, regions: Sequence[LayerRegion]) -> PeerNetwork:
         """The workload, whose layers are grouped into `regions`; one of `workloads_of` it.
 

@@ -67,6 +67,11 @@ class _JaxEngine:
             )
         )
 
+    def is_out_of_memory(self, error: BaseException) -> bool:
+        """XLA has one class for all its errors; the text begins with the kind."""
+        told = isinstance(error, RuntimeError) and str(error).startswith("RESOURCE_EXHAUSTED")
+        return told or isinstance(error, MemoryError)
+
 
 @register
 class CompiledJaxEngine(_JaxEngine):

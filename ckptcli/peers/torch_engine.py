@@ -65,6 +65,11 @@ class TorchEngine:
             if count is not None:
                 torch.set_num_threads(before)
 
+    def is_out_of_memory(self, error: BaseException) -> bool:
+        from ckptcli.backends.torch_backend import is_out_of_memory
+
+        return is_out_of_memory(error)
+
     def network(self, workload: Workload, regions: Sequence[LayerRegion]) -> TorchNetwork:
         network: TorchNetwork = program_of(self.library, workload, regions)
         return network

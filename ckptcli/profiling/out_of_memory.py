@@ -7,14 +7,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import NoReturn, Protocol
 
 from ckptcli import units
-from ckptcli.backends.base import Backend
 from ckptcli.errors import OutOfMemoryError
 from ckptcli.measure.record import Failure, PeakLive
 
 NOTHING_KNOWN = PeakLive((), 0, 0, {})
 """What was live in a pass that carries no ledger."""
+
+
+class Library(Protocol):
+    """What knows its own errors: a backend, or an engine of `ckptcli.peers`."""
+
+    def is_out_of_memory(self, error: BaseException) -> bool:
+        """Whether `error` says that there is not enough memory."""
 
 
 class PassOutOfMemory(OutOfMemoryError):
@@ -42,17 +49,17 @@ def failure_text(failure: Failure) -> str:
     return text
 
 
-def out_of_memory(backend: Backend, error: BaseException) -> BaseException | None:
+def out_of_memory(library: Library, error: BaseException) -> BaseException | None:
     """The error, or the cause of it, that says that memory ran out; None if none does."""
     cause: BaseException | None = error
-    while cause is not None and not backend.is_out_of_memory(cause):
+    while cause is not None and not library.is_out_of_memory(cause):
         cause = cause.__cause__
     return cause
 
 
 @contextmanager
 def told_as_failure(
-    backend: Backend,
+    library: Library,
     strategy: str,
     phase: Callable[[], str],
     live: Callable[[], PeakLive] = lambda: NOTHING_KNOWN,
@@ -65,7 +72,7 @@ def told_as_failure(
     try:
         yield
     except Exception as error:
-        cause = out_of_memory(backend, error)
+        cause = out_of_memory(library, error)
         if cause is None:
             raise
         message = str(cause).strip().split("\n")[0] or type(cause).__name__
@@ -73,6 +80,12 @@ def told_as_failure(
         _forget_frames(error)
     if failure is not None:
         raise PassOutOfMemory(failure)
+
+
+def raise_told(library: Library, strategy: str, phase: str, error: Exception) -> NoReturn:
+    """Raise the error of a pass that carries no ledger: as it is, or as `PassOutOfMemory`."""
+    with told_as_failure(library, strategy, lambda: phase):
+        raise error
 
 
 def _forget_frames(error: BaseException) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,8 +12,10 @@ import numpy as np
 from ckptcli.autodiff.device import Device
 from ckptcli.backends.base import Backend
 from ckptcli.checkpoint.strategies.base import Strategy
+from ckptcli.checkpoint.strategies.none import NoCheckpointing
 from ckptcli.errors import UsageError
 from ckptcli.measure.peer_record import PeerRecord, PeerSample
+from ckptcli.measure.record import Failure
 from ckptcli.measure.rounds import Rounds
 from ckptcli.peers.agreement import TOLERANCES, agreement, share_apart
 from ckptcli.peers.base import (
@@ -25,6 +28,7 @@ from ckptcli.peers.base import (
     regions_of,
     workloads_of,
 )
+from ckptcli.profiling.out_of_memory import PassOutOfMemory, raise_told, told_as_failure
 from ckptcli.workloads.base import Workload
 
 ON_CPU = "(Cpu)"
@@ -53,15 +57,50 @@ class Own:
 
 
 class PeerPass:
-    """One strategy in one library: its network, and the record so far. No network, no peer."""
+    """One strategy in one library, a subject of the rounds: its network, and the record so far.
 
-    def __init__(self, record: PeerRecord, network: PeerNetwork | None) -> None:
-        self.record = record
-        self.network = network
+    Without a network there is no peer: the record says why, and `failure` if memory ran out.
+    """
+
+    def __init__(self, engine: Engine, strategy: Strategy) -> None:
+        self.engine = engine
+        self.record = PeerRecord(engine.name, strategy.name, engine.version, engine.threads)
+        self.network: PeerNetwork | None = None
+        self.failure: Failure | None = None
 
     @property
     def name(self) -> str:
         return self.record.name
+
+    def forward(self) -> Any:
+        assert self.network is not None
+        try:
+            return self.network.forward()
+        except Exception as error:
+            raise_told(self.engine, self.name, "a timed forward", error)
+
+    def backward(self, state: Any) -> Any:
+        assert self.network is not None
+        try:
+            return self.network.backward(state)
+        except Exception as error:
+            raise_told(self.engine, self.name, "a timed backward", error)
+
+    def check(self, result: Any) -> float | None:
+        assert self.network is not None
+        return self.network.check(result)
+
+    def leave_out(self, reason: str, failure: Failure | None = None) -> None:
+        """Keep no figure, and no array of the network."""
+        known = self.record
+        self.record = PeerRecord(
+            known.engine, known.strategy, known.library, known.threads, reason=reason
+        )
+        self.network, self.failure = None, failure
+
+    def fail(self, failure: Failure) -> None:
+        """Leave out what ran out of memory."""
+        self.leave_out(f"out of memory in {failure.phase}: {failure.message}", failure)
 
     def finished(self, rounds: Rounds) -> PeerRecord:
         """The record with the samples of the rounds."""
@@ -128,30 +167,63 @@ def peer_passes(
     workload: Workload,
     device: Device,
     tell: Callable[[int, int], None],
-) -> list[PeerPass]:
-    """Every strategy in every engine, measured once; `tell` gets how many are done of how many."""
+) -> Iterator[PeerPass]:
+    """Every strategy in every engine, measured once; `tell` gets how many are done of how many.
+
+    Raises:
+        PassOutOfMemory: ckpt's own values do not fit under any strategy.
+    """
     if not engines:
-        return []
-    expected = own_values(workload, device)
-    own = Own(expected, rounding_spread(workload, device, expected))
-    passes: list[PeerPass] = []
+        return
+    own = _own(workload, device, strategies)
+    pairs = [(engine, strategy) for engine in engines for strategy in strategies]
+    for done, (engine, strategy) in enumerate(pairs):
+        tell(done, len(pairs))
+        yield _peer_pass(engine, strategy, workload, own)
+
+
+def unreached(
+    engines: Sequence[Engine], strategies: Sequence[Strategy], known: Sequence[PeerPass]
+) -> Iterator[PeerPass]:
+    """The peers that an interrupt left without a pass."""
+    names = {peer.name for peer in known}
     for engine in engines:
         for strategy in strategies:
-            tell(len(passes), len(engines) * len(strategies))
-            passes.append(_peer_pass(engine, strategy, workload, own))
-    return passes
+            peer = PeerPass(engine, strategy)
+            if peer.name not in names:
+                peer.leave_out("the run was interrupted before its pass")
+                yield peer
 
 
-def own_values(workload: Workload, device: Device) -> Values:
+def _own(workload: Workload, device: Device, strategies: Sequence[Strategy]) -> Own:
+    """By the first strategy that fits, `none` before the others."""
+    *others, last = (NoCheckpointing(), *strategies)
+    for strategy in others:
+        with suppress(PassOutOfMemory):
+            return _own_under(workload, device, strategy)
+        device.backend.release_cached()
+    return _own_under(workload, device, last)
+
+
+def _own_under(workload: Workload, device: Device, strategy: Strategy) -> Own:
+    with told_as_failure(device.backend, strategy.name, lambda: "the pass that peers are held to"):
+        expected = own_values(workload, device, strategy)
+        return Own(expected, rounding_spread(workload, device, expected, strategy))
+
+
+def own_values(workload: Workload, device: Device, strategy: Strategy | None = None) -> Values:
     """Loss and gradients of ckpt's own pass; no strategy changes them."""
+    unwatched = device.autodiff().gradient_checkpointing(strategy or NoCheckpointing())
     with device.backend.quiet():
-        result = workload.load(device.autodiff().watched_by(None)).forward()
+        result = workload.load(unwatched.watched_by(None)).forward()
         gradients = result.root.backward()
     found = [gradients.wrt(parameter) for parameter in result.parameters.values()]
     return Values(float(np.sum(result.root.numpy())), [g.numpy() for g in found if g is not None])
 
 
-def rounding_spread(workload: Workload, device: Device, expected: Values) -> float:
+def rounding_spread(
+    workload: Workload, device: Device, expected: Values, strategy: Strategy | None = None
+) -> float:
     """How far rounding alone moves loss and gradient of a program with one parameter from
     `expected`, as a share; 0 for any other. A move to what is not finite is no measure.
 
@@ -165,7 +237,7 @@ def rounding_spread(workload: Workload, device: Device, expected: Values) -> flo
     moved, found = parameters, [0.0]
     for _ in range(MOVES):
         moved = {name: _next(array) for name, array in moved.items()}
-        other = own_values(workload.with_parameters(moved), device)
+        other = own_values(workload.with_parameters(moved), device, strategy)
         found.append(share_apart(expected, other))
     return max(share for share in found if np.isfinite(share))
 
@@ -175,22 +247,31 @@ def _next(array: Any) -> Any:
 
 
 def _peer_pass(engine: Engine, strategy: Strategy, workload: Workload, own: Own) -> PeerPass:
-    record = PeerRecord(engine.name, strategy.name, engine.version, engine.threads)
+    peer = PeerPass(engine, strategy)
     try:
-        regions = regions_of(strategy, workload.layer_count)
-        network = engine.network(workload, regions)
+        with told_as_failure(engine, peer.name, lambda: _phase(peer)):
+            _measure(peer, strategy, workload, own)
     except NoPeer as reason:
-        return PeerPass(replace(record, reason=str(reason)), None)
+        peer.leave_out(str(reason))
+    except PassOutOfMemory as error:
+        peer.fail(error.failures[0])
+    return peer
+
+
+def _phase(peer: PeerPass) -> str:
+    return "loading" if peer.network is None else "its memory pass"
+
+
+def _measure(peer: PeerPass, strategy: Strategy, workload: Workload, own: Own) -> None:
+    regions = regions_of(strategy, workload.layer_count)
+    network = peer.network = peer.engine.network(workload, regions)
     measured = network.measure()
     found = network.values(network.backward(network.forward()))
     dtype = str(workload.settings["dtype"])
-    return PeerPass(
-        replace(
-            record,
-            memory=measured.memory,
-            recomputed_by_op=measured.recomputed_by_op,
-            compile_s=measured.compile_s,
-            agreement=agreement(own.values, found, dtype, own.tolerance(network)),
-        ),
-        network,
+    peer.record = replace(
+        peer.record,
+        memory=measured.memory,
+        recomputed_by_op=measured.recomputed_by_op,
+        compile_s=measured.compile_s,
+        agreement=agreement(own.values, found, dtype, own.tolerance(network)),
     )

@@ -23,8 +23,14 @@ from ckptcli.peers.base import Engine
 from ckptcli.profiling.divergence import loss_warning
 from ckptcli.profiling.engine_warnings import engine_warnings
 from ckptcli.profiling.memory_pass import MemoryPass, memory_pass, tracemalloc_is_exact
-from ckptcli.profiling.out_of_memory import PassOutOfMemory
-from ckptcli.profiling.peer_passes import PeerPass, check_peers, disagreement, peer_passes
+from ckptcli.profiling.out_of_memory import PassOutOfMemory, told_as_failure
+from ckptcli.profiling.peer_passes import (
+    PeerPass,
+    check_peers,
+    disagreement,
+    peer_passes,
+    unreached,
+)
 from ckptcli.profiling.timed_pass import TimedPass
 from ckptcli.units import size
 from ckptcli.verify.check import within_spread
@@ -120,30 +126,49 @@ class _Profile:
                 for done, strategy in enumerate(list(self.strategies)):
                     tell("memory", done, len(self.strategies))
                     self._run_memory_pass(strategy, traced)
-                self.peers = peer_passes(
-                    self.engines,
-                    self.strategies,
-                    self.workload,
-                    self.device,
-                    lambda done, most: tell("peers", done, most),
-                )
+                self._run_peer_passes(tell)
                 tell("difference", 0, 1)
                 self._take_difference()
             except KeyboardInterrupt as stop:
                 if not self.passes:
                     raise
                 self.strategies = self.strategies[: len(self.passes)]
+                self.peers += unreached(self.engines, self.strategies, self.peers)
                 self.stopped = str(stop) or "interrupted"
         self.notes += told
         if self.device.backend.is_traced and not traced:
             self.notes.append("this NumPy misreports to tracemalloc: peaks lack its temporaries")
+
+    def _run_peer_passes(self, tell: Progress) -> None:
+        """One pass a peer; begun anew where ckpt's own values do not fit, which come first."""
+        while True:
+            try:
+                for peer in peer_passes(
+                    self.engines,
+                    self.strategies,
+                    self.workload,
+                    self.device,
+                    lambda done, most: tell("peers", done, most),
+                ):
+                    self.peers.append(peer)
+                    self.failures += [] if peer.failure is None else [peer.failure]
+                return
+            except PassOutOfMemory as error:
+                failure = error.failures[0]
+            self._leave_out(failure)
 
     def _take_difference(self) -> None:
         """Set the derivative of a program with one number beside a finite difference."""
         parameters = list(self.workload.parameters().values())
         if self.passes[0].outcome.gradient is None or parameters[0].dtype.itemsize < 8:
             return
-        found = scalar_difference(self.workload, self.device.backend)
+        backend = self.device.backend
+        try:
+            with told_as_failure(backend, self._first(), lambda: "the finite difference"):
+                found = scalar_difference(self.workload, backend)
+        except PassOutOfMemory as error:
+            self.notes.append(f"no finite difference of the loss: {error.failures[0].message}")
+            return
         if found.scatter > TOLERANCE:
             word = "is only as good as that" if found.is_usable else "cannot be used"
             self.notes.append(
@@ -159,15 +184,27 @@ class _Profile:
 
     def tell_spread(self) -> None:
         """Where a library's bits vary from run to run, tell that from a wrong gradient."""
-        backend = self.device.backend
-        first = self._first()
+        if self.device.backend.is_deterministic:
+            return
+        for strategy in list(self.strategies):
+            try:
+                self._tell_spread_of(strategy)
+                continue
+            except PassOutOfMemory as error:
+                failure = error.failures[0]
+            self._leave_out(failure)
+
+    def _tell_spread_of(self, strategy: Strategy) -> None:
         digests = {s.name: p.outcome.grad_sha256 for s, p in zip(self.strategies, self.passes)}
-        for position, strategy in enumerate(self.strategies):
-            measured = self.passes[position]
-            if not backend.is_deterministic and digests[strategy.name] != digests[first]:
-                within = within_spread(self.workload, strategy, backend)
-                outcome = replace(measured.outcome, grad_within_spread=within)
-                self.passes[position] = replace(measured, outcome=outcome)
+        if digests[strategy.name] == digests[self._first()]:
+            return
+        backend = self.device.backend
+        with told_as_failure(backend, strategy.name, lambda: "a run to compare its bits"):
+            within = within_spread(self.workload, strategy, backend)
+        position = [s.name for s in self.strategies].index(strategy.name)
+        measured = self.passes[position]
+        outcome = replace(measured.outcome, grad_within_spread=within)
+        self.passes[position] = replace(measured, outcome=outcome)
 
     def _first(self) -> str:
         """What the others are compared with: the reference, else `none`, else the first."""
@@ -183,12 +220,25 @@ class _Profile:
         self._leave_out(failure)
 
     def _leave_out(self, failure: Failure) -> None:
-        """Go on without a strategy that does not fit, and without what it left in memory.
+        """Go on without a strategy or a peer that does not fit, and without what it left in memory.
 
         Raises:
-            PassOutOfMemory: none is left.
+            PassOutOfMemory: no strategy is left.
         """
         self.failures.append(failure)
+        for peer in self.peers:
+            if peer.name == failure.strategy:
+                peer.fail(failure)
+                gc.collect()
+                return
+        self._leave_out_strategy(failure)
+        self.notes += [
+            f"{peer.name}: no ratio to ckpt's own `{failure.strategy}`, which ran out of memory"
+            for peer in self.peers
+            if peer.record.strategy == failure.strategy and peer.network is not None
+        ]
+
+    def _leave_out_strategy(self, failure: Failure) -> None:
         left = [s for s in self.strategies if s.name != failure.strategy]
         if not left:
             raise PassOutOfMemory(*self.failures)
@@ -220,7 +270,7 @@ class _Profile:
             subjects: dict[str, Subject] = {
                 s.name: TimedPass(self.workload, self.device, s) for s in self.strategies
             }
-            subjects |= {p.name: p.network for p in self.peers if p.network is not None}
+            subjects |= {peer.name: peer for peer in self.peers if peer.network is not None}
             return run_rounds(
                 subjects,
                 self.plan,

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import NoReturn
-
 from ckptcli.autodiff.device import Device
 from ckptcli.autodiff.gradients import Gradients
 from ckptcli.checkpoint.strategies.base import Strategy
 from ckptcli.profiling.memory_pass import gradient_sum
-from ckptcli.profiling.out_of_memory import told_as_failure
+from ckptcli.profiling.out_of_memory import raise_told, told_as_failure
 from ckptcli.workloads.base import ForwardResult, Workload
 
 
@@ -26,17 +24,13 @@ class TimedPass:
         try:
             return self._network.forward()
         except Exception as error:
-            self._raise(error, "forward")
+            raise_told(self._backend, self._strategy, "a timed forward", error)
 
     def backward(self, state: ForwardResult) -> tuple[ForwardResult, Gradients]:
         try:
             return state, state.root.backward()
         except Exception as error:
-            self._raise(error, "backward")
-
-    def _raise(self, error: Exception, phase: str) -> NoReturn:
-        with told_as_failure(self._backend, self._strategy, lambda: f"a timed {phase}"):
-            raise error
+            raise_told(self._backend, self._strategy, "a timed backward", error)
 
     def check(self, result: tuple[ForwardResult, Gradients]) -> float | None:
         forward, gradients = result
