@@ -241,6 +241,19 @@ def test_what_decides_op_by_op_has_no_peer(name: str) -> None:
         regions_of(parse_strategy(name), 6)
 
 
+@pytest.mark.parametrize(
+    "policy",
+    [
+        "offload_dot_with_no_batch_dims",
+        "save_and_offload_only_these_names(s|p)",
+        "save_from_both_policies(dots_saveable,offload_dot_with_no_batch_dims)",
+    ],
+)
+def test_what_is_moved_to_the_host_has_no_peer_on_a_cpu(policy: str) -> None:
+    with pytest.raises(NoPeer, match="on a CPU the library moves nothing to the host"):
+        regions_of(parse_strategy(f"remat:policy={policy}"), 6)
+
+
 @NEEDS_TORCH
 @pytest.mark.slow
 def test_pytorch_knows_no_names() -> None:

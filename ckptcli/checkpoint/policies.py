@@ -171,6 +171,20 @@ def names_in(policy: Policy) -> set[str]:
     return names
 
 
+def moves_to_host(policy: Policy) -> bool:
+    """Whether a policy is one that offloads, or is made of one; not known of the user's own."""
+    stack = [policy]
+    while stack:
+        current = stack.pop()
+        if current is offload_dot_with_no_batch_dims:
+            return True
+        if isinstance(current, SaveAndOffloadOnlyTheseNames):
+            return True
+        if isinstance(current, SaveFromBothPolicies):
+            stack += [current.first, current.second]
+    return False
+
+
 _PLAIN: dict[str, Policy] = {
     policy.__name__: policy
     for policy in (

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol, TypeVar
 
 import ckptcli.peers as package
+from ckptcli.checkpoint.policies import moves_to_host
 from ckptcli.checkpoint.strategies.base import LayerRegion, Strategy
 from ckptcli.errors import MissingLibraryError, UnknownNameError
 from ckptcli.measure.peer_record import PeerMemory
@@ -199,10 +200,13 @@ def regions_of(strategy: Strategy, count: int) -> Sequence[LayerRegion]:
     """How a strategy groups `count` layers; one plain group where it holds everything.
 
     Raises:
-        NoPeer: a strategy that decides op by op, as the libraries never do.
+        NoPeer: a strategy that decides op by op, as the libraries never do, or a policy that moves
+            values to the host, which on a CPU has no other memory.
     """
     regions = strategy.layer_regions(count)
     if regions is not None:
+        if any(region.policy and moves_to_host(region.policy) for region in regions):
+            raise NoPeer("on a CPU the library moves nothing to the host: it is there already")
         return regions
     if type(strategy).recomputes is Strategy.recomputes:
         return [LayerRegion(count, None)]
