@@ -365,3 +365,16 @@ def test_what_numpy_does_with_its_values_is_quiet_too(
             run_command([command, "--workload", f"graph:{path}", "--backend", "torch", *reps]) == 0
         )
     assert "encountered" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("backend", "storages"), [("numpy", 1), ("torch", 2)])
+def test_an_array_taken_twice_without_a_copy_counts_as_the_page_says(
+    backend: str, storages: int
+) -> None:
+    ledger = Ledger()
+    dev = Device(TrackedBackend(open_backend(backend), ledger))
+    shared = np.ones(4096, np.float32)
+    kept = [dev.tensor(shared, copy=False) for _ in range(2)]
+    assert ledger.bytes_in_use == storages * shared.nbytes
+    del kept
+    assert ledger.bytes_in_use == 0 or backend == "numpy"  # whose storage the caller still has
