@@ -102,22 +102,26 @@ def _packed(matrices: AnyArray) -> AnyArray:
 
 def matrix_transpose(x: AnyArray) -> AnyArray:
     """The last two axes swapped, as a view."""
-    return x.T if x.ndim == 2 else x.swapaxes(-1, -2)
+    view: AnyArray = x.T if x.ndim == 2 else x.swapaxes(-1, -2)
+    return view
 
 
 def swap_dims(x: AnyArray, first: int, second: int) -> AnyArray:
     """Two axes swapped, as a view."""
-    return x.swapaxes(first, second)
+    view: AnyArray = x.swapaxes(first, second)
+    return view
 
 
 def permute_dims(x: AnyArray, axes: tuple[int, ...]) -> AnyArray:
     """The axes in another order, as a view."""
-    return x.transpose(axes)
+    view: AnyArray = x.transpose(axes)
+    return view
 
 
 def reshape(x: AnyArray, shape: tuple[int, ...]) -> AnyArray:
     """Another shape of the same size: a view where the strides allow it."""
-    return x.reshape(shape)
+    shaped: AnyArray = x.reshape(shape)
+    return shaped
 
 
 def concat(arrays: Sequence[AnyArray], dim: int) -> AnyArray:
@@ -142,7 +146,7 @@ def put_slices(
 
 def with_slices(x: AnyArray, slices: tuple[slice, ...], values: AnyArray) -> AnyArray:
     """A copy of x with `values` at `slices`."""
-    whole = x.copy()
+    whole: AnyArray = x.copy()
     whole[slices] = values
     return whole
 
@@ -239,7 +243,7 @@ def scatter(flat: AnyArray, positions: AnyArray, values: AnyArray, update: str) 
 
     `update` says how: add, assign, mul, min, max.
     """
-    changed = flat.copy()
+    changed: AnyArray = flat.copy()
     if update == "assign":
         changed[positions] = values
     else:
@@ -247,7 +251,12 @@ def scatter(flat: AnyArray, positions: AnyArray, values: AnyArray, update: str) 
     return changed
 
 
-_UPDATES = {"add": np.add, "mul": np.multiply, "min": np.minimum, "max": np.maximum}
+_UPDATES: dict[str, np.ufunc] = {
+    "add": np.add,
+    "mul": np.multiply,
+    "min": np.minimum,
+    "max": np.maximum,
+}
 
 
 def svd(x: AnyArray) -> AnyArray:
@@ -300,7 +309,7 @@ def asindices(data: Any) -> AnyArray:
     Raises:
         ValueError: numbers that are not whole.
     """
-    array = np.atleast_1d(np.asarray(data))
+    array: AnyArray = np.atleast_1d(np.asarray(data))
     if array.size and array.dtype.kind not in "iu":
         raise ValueError(f"indices must be whole numbers, got {array.dtype}")
     return array.astype(np.int64, copy=False)

@@ -11,8 +11,10 @@ for the random direction.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ckptcli.autodiff.device import Device
 from ckptcli.backends import open_backend
@@ -109,7 +111,7 @@ def scalar_difference(workload: Workload, backend: Backend) -> ScalarDifference:
 
 
 def _difference_and_scatter(
-    workload: Workload, base: Device, direction: dict[str, np.ndarray], scale: float
+    workload: Workload, base: Device, direction: dict[str, NDArray[Any]], scale: float
 ) -> tuple[float, float]:
     """The difference at the finer of two steps, and how far both lie apart."""
     coarse = _difference(workload, base, direction, STEP * scale)
@@ -117,7 +119,7 @@ def _difference_and_scatter(
     return fine, abs(coarse - fine) / max(abs(fine), abs(coarse), 1e-300)
 
 
-def _gradients(workload: Workload, base: Device, strategy: Strategy) -> dict[str, np.ndarray]:
+def _gradients(workload: Workload, base: Device, strategy: Strategy) -> dict[str, NDArray[Any]]:
     device = base.autodiff().gradient_checkpointing(strategy).watched_by(None)
     result = workload.load(device).forward()
     gradients = result.root.backward()
@@ -126,7 +128,7 @@ def _gradients(workload: Workload, base: Device, strategy: Strategy) -> dict[str
 
 
 def _difference(
-    workload: Workload, base: Device, direction: dict[str, np.ndarray], step: float
+    workload: Workload, base: Device, direction: dict[str, NDArray[Any]], step: float
 ) -> float:
     def loss(distance: float) -> float:
         moved = {name: a + distance * direction[name] for name, a in workload.parameters().items()}
