@@ -164,8 +164,10 @@ def test_check_shows_from_which_step_on_a_flip_is_wrong(
 
 
 def test_check_names_step_op_gauge_and_how_far_the_gradient_moved(
-    capsys: pytest.CaptureFixture[str],
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """And writes no smaller part, since the program is no graph file."""
+    monkeypatch.chdir(tmp_path)
     arguments = ["check", "--workload", "trg", "--steps", "5", "-s", "remat"]
     text = printed(capsys, *arguments, "--perturb-replay", "sign:4,a,5+6", code=5)
     assert re.search(r"beta: element \[0\]: 0\.744\d+ became .*, moved by -3\.\d+e-04", text)
@@ -174,6 +176,7 @@ def test_check_names_step_op_gauge_and_how_far_the_gradient_moved(
         r"a gauge, not an error of size",
         text,
     )
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_run_ends_with_5_on_a_perturbed_replay(capsys: pytest.CaptureFixture[str]) -> None:
