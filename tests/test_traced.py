@@ -1,4 +1,4 @@
-"""Traced tensors: values, placeholders, checkpoints, gradients, and what an error leaves behind.
+"""Traced tensors: values, placeholders, checkpoints and gradients through them.
 
 The cases of tenferro-ad's checkpoint tests, and shared chains, which they lack.
 """
@@ -12,41 +12,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ckptcli.backends import open_backend
-from ckptcli.backends.numpy_backend import NumpyBackend
-from ckptcli.errors import (
-    BindingError,
-    DeviceError,
-    DtypeError,
-    EngineError,
-    InactiveOutputError,
-    OperandError,
-    ShapeError,
-    UnknownNameError,
-)
+from ckptcli.errors import InactiveOutputError
 from ckptcli.traced import Tensor, Tracer, grad, vjp
-from ckptcli.traced.ops import DECLARATIONS
 from ckptcli.traced.program import Compiler
-from tests.backend_kit import NEEDS_TORCH
-from tests.strict_backend import StrictBackend
-
-STEP = 1e-5
-
-
-def number(tensor: Tensor) -> float:
-    return float(tensor.evaluate().item())
-
-
-def checkpointed(tensor: Tensor) -> Tensor:
-    tensor.checkpoint()
-    return tensor
-
-
-def slope(function: Callable[[float], float], at: float) -> float:
-    """The fourth-order central difference."""
-    near = function(at + STEP) - function(at - STEP)
-    far = function(at + 2 * STEP) - function(at - 2 * STEP)
-    return (8.0 * near - far) / (12.0 * STEP)
+from tests.traced_kit import POINT, STEP, checkpointed, number, slope
 
 
 def test_a_checkpoint_keeps_the_value() -> None:
@@ -213,75 +182,6 @@ def test_a_placeholder_gets_its_data_when_the_graph_is_evaluated() -> None:
         assert by_y.tolist() == [5.0]
 
 
-def test_messages_about_bindings() -> None:
-    tracer = Tracer()
-    x, y = tracer.input((1,)), tracer.input((2,))
-    z = x + y
-    with pytest.raises(BindingError) as error:
-        z.evaluate([(y, [1.0, 2.0])])
-    assert error.value.message == "placeholder User { id: 0 } has no runtime input binding"
-    with pytest.raises(BindingError) as error:
-        z.evaluate([(x, [1.0]), (y, [1.0, 2.0]), (x.clone(), [1.0])])
-    assert error.value.message == "placeholder User { id: 0 } was bound more than once"
-    for other in (z, tracer.tensor([1.0])):
-        with pytest.raises(BindingError) as error:
-            z.evaluate([(x, [1.0]), (other, [1.0])])
-        assert error.value.message == (
-            "binding #1 is not a placeholder; only tensors built via "
-            "input_concrete_shape / input_symbolic_shape can be bound"
-        )
-    with pytest.raises(ShapeError, match=r"placeholder User \{ id: 1 \} has shape \[2\], its data"):
-        z.evaluate([(x, [1.0]), (y, [1.0])])
-    assert z.evaluate([(x, [1.0]), (y, [1.0, 2.0])]).tolist() == [2.0, 3.0]
-
-
-@pytest.mark.parametrize("merge", ["shared", "copy", "left"])
-def test_a_failed_checkpoint_changes_nothing(merge: str) -> None:
-    tracer = Tracer(merge=merge)
-    x = tracer.input((1,))
-    y = checkpointed(tracer.tensor([3.0]) * 2.0) * x
-    before = (y.node, y.history, y.checkpoints(), tracer.peek_key())
-    with pytest.raises(BindingError) as error:
-        y.checkpoint()
-    assert error.value.message == "placeholder User { id: 0 } has no runtime input binding"
-    assert (y.node, y.history, y.checkpoints(), tracer.peek_key()) == before
-    assert y.evaluate([(x, [5.0])]).tolist() == [30.0]
-    assert grad(y, x).evaluate([(x, [5.0])]).tolist() == [6.0]
-
-
-def test_a_checkpoint_whose_op_fails_changes_nothing() -> None:
-    class Failing(NumpyBackend):
-        def __init__(self) -> None:
-            class Namespace:
-                def multiply(self, *_: object) -> None:
-                    raise MemoryError("no room")
-
-            super().__init__(Namespace())
-
-    y = Tracer(Failing()).tensor([3.0]) * 2.0
-    node = y.node
-    with pytest.raises(MemoryError):
-        y.checkpoint()
-    assert (y.node, y.checkpoints().entries) == (node, 0)
-
-
-def test_messages_about_gradients() -> None:
-    tracer = Tracer()
-    x, other = tracer.tensor([[1.0, 2.0]]), tracer.tensor([1.0])
-    with pytest.raises(ShapeError) as shape:
-        grad(x * x, x)
-    assert shape.value.message == "grad requires a scalar output, got shape [1, 2]"
-    with pytest.raises(InactiveOutputError) as inactive:
-        grad(x.sum(), other)
-    assert inactive.value.message == "grad output is inactive for User { id: 1 }"
-    with pytest.raises(OperandError) as operand:
-        grad((x * x).sum(), x * 2.0)
-    assert operand.value.message == "expected traced leaf input, got the output of `scale`"
-    with pytest.raises(ShapeError, match=r"shape \[1, 2\], got a cotangent of shape \[1\]"):
-        vjp(x * x, x, other)
-    assert vjp(x * x, x, x).evaluate().tolist() == [[2.0, 8.0]]
-
-
 def test_an_explicit_compiler_is_the_one_that_is_used() -> None:
     tracer = Tracer()
     own = Compiler(tracer.backend)
@@ -320,131 +220,3 @@ def test_data_is_copied_in() -> None:
     assert x.evaluate().tolist() == [1.0, 2.0]
     with pytest.raises(ValueError, match="read-only"):
         x.evaluate()[:] = 0.0
-
-
-@pytest.mark.parametrize(
-    ("error", "call", "words"),
-    [
-        (ShapeError, lambda t: t.tensor([1.0, 2.0]) + t.tensor([1.0, 2.0, 3.0]), "`add`"),
-        (ShapeError, lambda t: t.tensor([1.0]) @ t.tensor([1.0]), "`matmul`"),
-        (ShapeError, lambda t: t.tensor([[1.0, 2.0]]).svd(), "square"),
-        (ShapeError, lambda t: t.tensor([1.0, 2.0]).reshape((3,)), "`reshape`"),
-        (ShapeError, lambda t: t.tensor([1.0, 2.0]).permute((1,)), "`permute`"),
-        (ShapeError, lambda t: t.tensor([1.0, 2.0]).sum_dim(1), "`sum_dim`"),
-        (ShapeError, lambda t: t.tensor([1.0, 2.0]).broadcast_to((3,)), "`broadcast_to`"),
-        (ShapeError, lambda t: t.tensor([1.0])[:1, :1], "`slice`"),
-        (DtypeError, lambda t: t.tensor([1.0]) + t.tensor([1.0], "float32"), "float32"),
-        (DtypeError, lambda t: t.input((1,), "int8"), "int8"),
-        (DeviceError, lambda t: t.tensor([1.0]) + Tracer().tensor([1.0]), "two tracers"),
-        (UnknownNameError, lambda t: Tracer(merge="shard"), "shared"),
-    ],
-)
-def test_wrong_operands_are_named(
-    error: type[EngineError], call: Callable[[Tracer], Any], words: str
-) -> None:
-    with pytest.raises(error, match=words):
-        call(Tracer())
-
-
-def test_a_tensor_says_what_it_is() -> None:
-    tracer = Tracer()
-    x = tracer.input((2, 3))
-    assert repr(x) == "traced.Tensor(User { id: 0 }, shape=[2, 3], dtype=float64)"
-    assert repr(x.exp()) == "traced.Tensor(exp, shape=[2, 3], dtype=float64)"
-    y = checkpointed(tracer.tensor([1.0]) * 2.0)
-    assert repr(y) == "traced.Tensor(User { id: 2 }, shape=[1], dtype=float64)"
-    assert repr(tracer.tensor([1.0])) == "traced.Tensor(User { id: 3 }, shape=[1], dtype=float64)"
-
-
-UNARY: dict[str, Callable[[Tensor], Any]] = {
-    "add": lambda x: x + x.transpose(),
-    "sub": lambda x: x - x.transpose() * 3.0,
-    "rsub": lambda x: 2.0 - x,
-    "mul": lambda x: x * x.transpose(),
-    "div": lambda x: x / (x.transpose() + 5.0),
-    "rdiv": lambda x: 1.0 / (x + 5.0),
-    "scale": lambda x: x * 3.0 - 1.0,
-    "divided by a number": lambda x: x / 4.0,
-    "neg": lambda x: -x * x,
-    "row": lambda x: x * x[:1, :],
-    "column": lambda x: x / (x[:, :1] * x[:, :1] + 1.0),
-    "scalar": lambda x: x * x.sum(),
-    "vector": lambda x: x + x[1:2, :].reshape((3,)),
-    "broadcast": lambda x: x[:1, :].broadcast_to((4, 3)) * 2.0,
-    "sum_dim": lambda x: x.sum_dim(0) * x.sum_dim(1),
-    "sqrt": lambda x: (x * x + 1.0).sqrt(),
-    "ln": lambda x: (x * x + 1.0).ln(),
-    "exp": lambda x: x.exp(),
-    "sin": lambda x: x.sin(),
-    "cos": lambda x: x.cos(),
-    "tanh": lambda x: x.tanh(),
-    "matmul": lambda x: x @ x @ x.transpose(),
-    "permute": lambda x: x.reshape((3, 3, 1)).permute((2, 0, 1)) * x,
-    "slice": lambda x: x[::2, 1:] * x[1:, :2],
-    "u": lambda x: x.svd()[0] * x.svd()[0][:1, :],
-    "s": lambda x: x.svd()[1],
-    "v": lambda x: x.svd()[2] * x.svd()[2][:1, :],
-    "all of svd": lambda x: (x.svd()[0] * x.svd()[1]) @ x.svd()[2].transpose() * x,
-}
-"""Programs that do not depend on the signs of singular vectors."""
-
-POINT = np.array([[0.7, -0.2, 0.4], [0.1, 1.5, -0.6], [0.3, 0.2, -1.1]])
-
-
-@pytest.mark.parametrize("name", UNARY)
-def test_gradients_and_second_gradients_agree_with_differences(name: str) -> None:
-    direction = np.array([[0.5, 0.1, -0.3], [0.2, -0.4, 0.6], [-0.1, 0.3, 0.2]])
-
-    def gradients(data: Any, checkpoint: bool) -> tuple[float, Any, Any]:
-        tracer = Tracer()
-        x = tracer.tensor(data)
-        y = UNARY[name](x)
-        if checkpoint:
-            y.checkpoint()
-        value = (y * y).sum() + y.sum()
-        first = grad(value, x)
-        try:
-            second = grad((first * tracer.constant(direction)).sum(), x).evaluate()
-        except InactiveOutputError:
-            second = np.zeros_like(data)
-        return number(value), first.evaluate(), second
-
-    value, first, second = gradients(POINT, checkpoint=False)
-    along = float((first * direction).sum())
-    assert along == pytest.approx(
-        slope(lambda t: gradients(POINT + t * direction, False)[0], 0.0), rel=1e-8, abs=1e-9
-    )
-    twice = slope(
-        lambda t: float((gradients(POINT + t * direction, False)[1] * direction).sum()), 0.0
-    )
-    assert float((second * direction).sum()) == pytest.approx(twice, rel=1e-6, abs=1e-8)
-    for plain, through in zip((value, first, second), gradients(POINT, checkpoint=True)):
-        assert np.asarray(plain).tobytes() == np.asarray(through).tobytes()
-
-
-@pytest.mark.parametrize("name", UNARY)
-@pytest.mark.parametrize(
-    "backend", [StrictBackend, pytest.param(lambda: open_backend("torch"), marks=NEEDS_TORCH)]
-)
-def test_nothing_only_numpy_has_is_used(name: str, backend: Callable[[], Any]) -> None:
-    def gradient(tracer: Tracer) -> Any:
-        x = tracer.tensor(POINT)
-        return grad(checkpointed(UNARY[name](x)).sum(), x).evaluate()
-
-    np.testing.assert_allclose(
-        gradient(Tracer(backend())), gradient(Tracer()), rtol=1e-12, atol=1e-13
-    )
-
-
-def test_every_op_is_differentiated_here() -> None:
-    tracer = Tracer()
-    used = set()
-    for program in UNARY.values():
-        x = tracer.tensor(POINT)
-        stack = [program(x).node, grad(program(x).sum(), x).node]
-        while stack:
-            node = stack.pop()
-            stack.extend(node.inputs)
-            if node.op is not None:
-                used.add(node.op.name)
-    assert used == set(DECLARATIONS)
