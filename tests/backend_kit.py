@@ -9,6 +9,7 @@ from functools import cache
 from importlib.util import find_spec
 from typing import Any
 
+import numpy as np
 import pytest
 
 from ckptcli import Device, device
@@ -16,7 +17,7 @@ from ckptcli.checkpoint.strategies.registry import parse_strategy
 from ckptcli.events import Event, Recorder
 from ckptcli.workloads.base import ForwardResult
 from tests.gradient_cases import CASES
-from tests.helpers import backward, gradient, leaf, log_lines
+from tests.helpers import STRATEGIES, backward, gradient, leaf, log_lines, same_bits
 
 NEEDS_TORCH = pytest.mark.skipif(find_spec("torch") is None, reason="PyTorch is not installed")
 NEEDS_JAX = pytest.mark.skipif(find_spec("jax") is None, reason="JAX is not installed")
@@ -72,6 +73,22 @@ def op_outcome(name: str, index: int, base: Device, strategy: str) -> tuple[list
     value = out.numpy().copy()
     gradients = backward((out * out).sum())
     return log_lines(recorder.events), [value, *(gradient(gradients, x) for x in leaves)]
+
+
+def check_outcomes_of_numpy(name: str, base: Callable[[], Device]) -> None:
+    """Every case of an op has NumPy's log and, up to rounding, its value and gradients.
+
+    Strategies have the same bits.
+    """
+    for index in range(len(CASES[name])):
+        outcomes = [op_outcome(name, index, base(), strategy) for strategy in STRATEGIES]
+        assert same_bits(outcomes[0][1], outcomes[1][1])
+        for strategy, (log, arrays) in zip(STRATEGIES, outcomes):
+            numpy_log, numpy_arrays = numpy_outcome(name, index, strategy)
+            assert log == numpy_log
+            for ours, theirs in zip(arrays, numpy_arrays, strict=True):
+                scale = max(1.0, float(np.abs(theirs).max(initial=0.0)))
+                np.testing.assert_allclose(ours, theirs, rtol=1e-12, atol=1e-12 * scale)
 
 
 def pass_outcome(

@@ -20,10 +20,10 @@ from ckptcli.backends.numpy_backend import NumpyBackend
 from ckptcli.backends.pool_peaks import PoolPeaks
 from ckptcli.backends.rebound import rebound
 from ckptcli.workloads.graph_parse import read_graph_file
-from tests.backend_kit import numpy_outcome, op_outcome, pass_outcome
+from tests.backend_kit import check_outcomes_of_numpy, pass_outcome
 from tests.cupy_stand_in import Library
 from tests.gradient_cases import CASES
-from tests.helpers import DATA, STRATEGIES, log_lines, same_bits
+from tests.helpers import DATA, log_lines, same_bits
 
 CONFORMANCE = DATA / "burn_conformance.jsonl"
 RECORDED = [json.loads(line) for line in CONFORMANCE.read_text().splitlines()]
@@ -57,15 +57,7 @@ def test_log_and_gradients_are_those_that_burn_recorded(index: int) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_an_op_has_numpys_log_value_and_gradients(name: str) -> None:
-    for index in range(len(CASES[name])):
-        outcomes = [op_outcome(name, index, stand_in_device(), s) for s in STRATEGIES]
-        assert same_bits(outcomes[0][1], outcomes[1][1])
-        for strategy, (log, arrays) in zip(STRATEGIES, outcomes):
-            numpy_log, numpy_arrays = numpy_outcome(name, index, strategy)
-            assert log == numpy_log
-            for ours, theirs in zip(arrays, numpy_arrays, strict=True):
-                scale = max(1.0, float(np.abs(theirs).max(initial=0.0)))
-                np.testing.assert_allclose(ours, theirs, rtol=1e-12, atol=1e-12 * scale)
+    check_outcomes_of_numpy(name, stand_in_device)
 
 
 @pytest.mark.parametrize("update", ["assign", "add", "mul", "min", "max"])

@@ -6,9 +6,7 @@ layer's product, and 1 a layer under `balanced`.
 
 from __future__ import annotations
 
-import gc
 import tracemalloc
-from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -20,16 +18,10 @@ from ckptcli.checkpoint.strategies.registry import parse_strategy
 from ckptcli.workloads.silu import SiluWorkload
 from tests.helpers import STRATEGIES, backward
 
+pytestmark = pytest.mark.usefixtures("no_collector")
+
 N, LAYERS = 64, 8
 TENSOR_BYTES = N * N * 4
-
-
-@pytest.fixture(autouse=True)
-def no_collector() -> Iterator[None]:
-    """What is released is released by its last reference."""
-    gc.disable()
-    yield
-    gc.enable()
 
 
 def accounted(strategy: str) -> tuple[Device, Ledger]:

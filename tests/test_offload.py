@@ -6,9 +6,6 @@ the device holds what the regions need from outside, as under `nothing_saveable`
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Iterator
-
 import pytest
 
 from ckptcli import Device, Tensor, device, profile
@@ -101,14 +98,6 @@ def test_gradients_and_recomputation_are_those_of_saving_on_the_device(
     assert same_bits(plain.values(), saved.values())
     assert same_bits(plain.values(), own.values())
     assert recomputed(own_events) == recomputed(events)
-
-
-@pytest.fixture
-def no_collector() -> Iterator[None]:
-    """What is released is released by its last reference."""
-    gc.disable()
-    yield
-    gc.enable()
 
 
 def accounted(policy: str, base: Device) -> tuple[Device, Ledger]:

@@ -6,9 +6,8 @@ is 18 tensors above that under `none` and 9 under `balanced`.
 
 from __future__ import annotations
 
-import gc
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -58,14 +57,6 @@ BACKENDS = [
     pytest.param(torch_backend, marks=[NEEDS_TORCH, pytest.mark.slow]),
     pytest.param(torch_host_backend, marks=[NEEDS_TORCH, pytest.mark.slow]),
 ]
-
-
-@pytest.fixture
-def no_collector() -> Iterator[None]:
-    """What a failed pass leaves is released by its last reference."""
-    gc.disable()
-    yield
-    gc.enable()
 
 
 @pytest.mark.parametrize("make", BACKENDS)

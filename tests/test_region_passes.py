@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import gc
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -33,13 +33,6 @@ def accounted(strategy: str = "none", sink: Any = None) -> tuple[Device, Ledger]
     ledger = Ledger()
     dev = device().autodiff().gradient_checkpointing(parse_strategy(strategy))
     return dev.watched_by(sink, TrackedBackend(NumpyBackend(), ledger)), ledger
-
-
-@pytest.fixture
-def no_collector() -> Iterator[None]:
-    gc.disable()
-    yield
-    gc.enable()
 
 
 def deep_block(x: Tensor) -> Tensor:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import importlib
 import inspect
 import itertools
@@ -10,7 +9,6 @@ import json
 import time
 import tracemalloc
 import warnings
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +25,7 @@ from ckptcli.errors import DtypeError, ShapeError
 from ckptcli.profiling.memory_pass import memory_pass
 from ckptcli.workloads.graph_parse import read_graph_file
 from ckptcli.workloads.silu import SiluWorkload
-from tests.backend_kit import NEEDS_TORCH, numpy_outcome, op_outcome, pass_outcome, torch_device
+from tests.backend_kit import NEEDS_TORCH, check_outcomes_of_numpy, pass_outcome, torch_device
 from tests.gradient_cases import CASES
 from tests.helpers import DATA, STRATEGIES, backward, log_lines, recomputed, same_bits
 
@@ -74,15 +72,7 @@ def test_strategies_agree_bit_for_bit(index: int) -> None:
 
 @pytest.mark.parametrize("name", CASES)
 def test_an_op_has_numpys_log_value_and_gradients(name: str) -> None:
-    for index in range(len(CASES[name])):
-        outcomes = [op_outcome(name, index, torch_device(), strategy) for strategy in STRATEGIES]
-        assert same_bits(outcomes[0][1], outcomes[1][1])
-        for strategy, (log, arrays) in zip(STRATEGIES, outcomes):
-            numpy_log, numpy_arrays = numpy_outcome(name, index, strategy)
-            assert log == numpy_log
-            for ours, theirs in zip(arrays, numpy_arrays, strict=True):
-                scale = max(1.0, float(np.abs(theirs).max(initial=0.0)))
-                np.testing.assert_allclose(ours, theirs, rtol=1e-12, atol=1e-12 * scale)
+    check_outcomes_of_numpy(name, torch_device)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
@@ -94,14 +84,6 @@ def test_strategies_agree_bit_for_bit_on_the_silu_network(strategy: str, dtype: 
     assert same_bits(expected.values(), found.values())
     assert recomputed(events)
     assert all(np.isfinite(array).all() for array in found.values())
-
-
-@pytest.fixture
-def no_collector() -> Iterator[None]:
-    """What is released is released by its last reference."""
-    gc.disable()
-    yield
-    gc.enable()
 
 
 def accounted(strategy: str) -> tuple[Device, Ledger]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import click
-from click.shell_completion import CompletionItem
 
 from ckptcli.backends.registry import AUTO, libraries, open_backend
+from ckptcli.cli.names import completing
 from ckptcli.cli.streams import note
 from ckptcli.errors import DtypeError, UsageError
 
@@ -17,15 +17,8 @@ if TYPE_CHECKING:
 DEFAULT = "numpy"
 
 
-def complete_backend(
-    ctx: click.Context, param: click.Parameter, incomplete: str
-) -> list[CompletionItem]:
-    """Names from the registry."""
-    return [
-        CompletionItem(name, help=library.title)
-        for name, library in libraries().items()
-        if name.startswith(incomplete)
-    ]
+def _titles() -> dict[str, str]:
+    return {name: library.title for name, library in libraries().items()}
 
 
 def _device_names() -> str:
@@ -50,7 +43,7 @@ def device_options(function: Any) -> Any:
             default=DEFAULT,
             show_default=True,
             metavar="|".join(libraries()),
-            shell_complete=complete_backend,
+            shell_complete=completing(_titles),
             help="Array library; `ckpt backends` lists them.",
         ),
     ):

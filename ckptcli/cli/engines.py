@@ -7,26 +7,18 @@ from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
 import click
-from click.shell_completion import CompletionItem
 
+from ckptcli.cli.names import completing
 from ckptcli.peers import OURS
 
 if TYPE_CHECKING:
     from ckptcli.peers.base import Engine
 
 
-def complete_engine(
-    ctx: click.Context, param: click.Parameter, incomplete: str
-) -> list[CompletionItem]:
-    """Names from the registry."""
+def _summaries() -> dict[str, str]:
     from ckptcli.peers.base import engines
 
-    summaries = {OURS: "ckpt's own", **{name: e.summary for name, e in engines().items()}}
-    return [
-        CompletionItem(name, help=summary)
-        for name, summary in summaries.items()
-        if name.startswith(incomplete)
-    ]
+    return {OURS: "ckpt's own", **{name: engine.summary for name, engine in engines().items()}}
 
 
 def engine_option(function: Any) -> Any:
@@ -36,7 +28,7 @@ def engine_option(function: Any) -> Any:
         "engine_names",
         multiple=True,
         metavar="NAME",
-        shell_complete=complete_engine,
+        shell_complete=completing(_summaries),
         help="Run every strategy in this library too, repeatable; a wrong name lists all.",
     )(function)
 

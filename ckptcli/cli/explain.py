@@ -6,22 +6,17 @@ import sys
 import textwrap
 
 import click
-from click.shell_completion import CompletionItem
 
 from ckptcli.checkpoint.strategies.registry import registry
+from ckptcli.cli.names import completing
 from ckptcli.cli.streams import screen_width
 from ckptcli.report.glossary import GLOSSARY, define, other_names
 
 
-def complete_term(
-    ctx: click.Context, param: click.Parameter, incomplete: str
-) -> list[CompletionItem]:
-    """Terms of the glossary."""
-    return [CompletionItem(term) for term in GLOSSARY if term.startswith(incomplete)]
-
-
 @click.command("explain")
-@click.argument("words", metavar="[TERM]", nargs=-1, shell_complete=complete_term)
+@click.argument(
+    "words", metavar="[TERM]", nargs=-1, shell_complete=completing(lambda: dict.fromkeys(GLOSSARY))
+)
 def command(words: tuple[str, ...]) -> None:
     """Define TERM, a word or a JSON key of the output; without it, list all.
 

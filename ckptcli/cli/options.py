@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
-from click.shell_completion import CompletionItem
 
 from ckptcli.checkpoint.strategies.base import Strategy
 from ckptcli.checkpoint.strategies.registry import parse_strategy, registry
+from ckptcli.cli.names import completing
 from ckptcli.errors import UsageError
 from ckptcli.verify.fault import KINDS, SIGN, parse_fault
 from ckptcli.workloads.options import OptionText, WorkloadOptions, option_texts
@@ -40,24 +40,14 @@ class FiniteRange(click.FloatRange):
         return number
 
 
-def complete_strategy(
-    ctx: click.Context, param: click.Parameter, incomplete: str
-) -> list[CompletionItem]:
-    """Names from the registry."""
-    return [
-        CompletionItem(name, help=strategy.summary)
-        for name, strategy in registry().items()
-        if name.startswith(incomplete)
-    ]
+def _strategies() -> dict[str, str]:
+    return {name: strategy.summary for name, strategy in registry().items()}
 
 
-def complete_workload(
-    ctx: click.Context, param: click.Parameter, incomplete: str
-) -> list[CompletionItem]:
-    """Names from the registry."""
+def _workloads() -> dict[str, None]:
     from ckptcli.workloads.registry import workload_names
 
-    return [CompletionItem(name) for name in workload_names() if name.startswith(incomplete)]
+    return dict.fromkeys(workload_names())
 
 
 def strategy_option(default: str) -> Decorator:
@@ -68,7 +58,7 @@ def strategy_option(default: str) -> Decorator:
         "strategy_texts",
         multiple=True,
         metavar="NAME",
-        shell_complete=complete_strategy,
+        shell_complete=completing(_strategies),
         help=f"Strategy, repeatable; `ckpt strategies` lists them.  [default: {default}]",
     )
 
@@ -81,7 +71,7 @@ def workload_options(**defaults: int) -> Decorator:
             "workload_text",
             default="silu",
             metavar="NAME[:ARGUMENT]|FILE.py:FUNCTION",
-            shell_complete=complete_workload,
+            shell_complete=completing(_workloads),
             help="Program to run: one by its name, of which a wrong one lists all, or your own.",
         ),
         *(
