@@ -44,6 +44,8 @@ class NodeCreated:
     """Constants among the parents; under `balanced` they make a memory-bound op be held."""
     source: str = ""
     """The line of the program that made it, `FILE:LINE`."""
+    free_signs: int = 0
+    """Of a decomposition, in how many columns the sign is a choice; 0 for any other value."""
 
 
 @dataclass(frozen=True, slots=True)

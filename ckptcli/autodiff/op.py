@@ -97,6 +97,8 @@ class Op:
         evaluates_again: whether `backward` evaluates the op's own function, from its input.
         reads_output: whether `backward` retrieves the op's own output, before what `keeps` names;
             the op's function says so of each tensor, by `with_own_output`.
+        free_signs: `params -> columns` of an op whose value is a packed decomposition (U, s, V):
+            how many columns are used, in each of which the sign of U and V is free.
         note: what is kept outside the checkpointer, in words; "" for nothing but shapes and
             scalars.
     """
@@ -115,6 +117,7 @@ class Op:
     step_when_untracked: bool = True
     evaluates_again: bool = False
     reads_output: bool = False
+    free_signs: Callable[[Any], int] | None = None
     note: str = ""
     all_tracked: int = field(init=False)
     memory_bound: bool = field(init=False)

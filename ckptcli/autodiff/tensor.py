@@ -183,6 +183,7 @@ def created(tensor: Tensor, parents: Sequence[Node], operands: Sequence[Any]) ->
         recompute=node.recompute,
         untracked_parents=tuple(parent.id for parent in parents if not parent.tracked),
         source=_program_line(),
+        free_signs=0 if op is None or op.free_signs is None else op.free_signs(node.params),
     )
 
 

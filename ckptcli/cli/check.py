@@ -177,7 +177,7 @@ def _gauge_lines(found: Check, workload: Workload) -> Iterator[str]:
     """What differs in decompositions, in the order of the program; those with signs first."""
     by_kind = sorted(found.gauges, key=lambda g: (not (g.flipped or g.turned), g.node))
     for gauge in by_kind[:SHOWN]:
-        place = f"{_place(workload, gauge.layer)}node {gauge.node} (svd)"
+        place = f"{_place(workload, gauge.layer)}node {gauge.node} ({gauge.op})"
         yield f"decompositions      {place} differs in {gauge}"
     if len(by_kind) > SHOWN:
         yield f"                    and {len(by_kind) - SHOWN} more"

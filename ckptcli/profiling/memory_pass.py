@@ -36,7 +36,7 @@ from ckptcli.measure.rounds import collector_off
 from ckptcli.profiling.labels import Label, Labeller
 from ckptcli.profiling.out_of_memory import told_as_failure
 from ckptcli.profiling.trace import PassRecorder
-from ckptcli.workloads.base import Exact, ForwardResult, Workload
+from ckptcli.workloads.base import ForwardResult, Workload
 
 LARGEST_SHOWN = 100
 
@@ -144,7 +144,7 @@ class _Account:
         parameters = {tensor.node.id for tensor in result.parameters.values()}
         return MemoryPass(
             memory,
-            _outcome(loss, gradients, result, recorder.recomputed_by_op, workload.exact),
+            _outcome(loss, gradients, result, recorder.recomputed_by_op, workload),
             recorder.cost(),
             recorder.trace(labeller, parameters, result.root.node.id, saved, most_entries),
             tuple(_lints(facts, strategy, workload)),
@@ -179,11 +179,12 @@ def _outcome(
     gradients: Gradients,
     result: ForwardResult,
     recomputed_by_op: Counter[str],
-    exact: Exact | None,
+    workload: Workload,
 ) -> Outcome:
+    exact = workload.exact
     return Outcome(
         loss=loss,
-        grad_sum_w0=gradient_sum(gradients, result, "w0"),
+        grad_sum_w0=gradient_sum(gradients, result, workload.shown_parameter),
         grad_sha256=_digest(gradients, result),
         recomputed_by_op=dict(sorted(recomputed_by_op.items())),
         gradient=_only_derivative(gradients, result),
@@ -199,9 +200,9 @@ def _only_derivative(gradients: Gradients, result: ForwardResult) -> float | Non
     return gradient_sum(gradients, result, names[0])
 
 
-def gradient_sum(gradients: Gradients, result: ForwardResult, name: str) -> float | None:
-    """The sum of a parameter's gradient; None if it has none."""
-    tensor = result.parameters.get(name)
+def gradient_sum(gradients: Gradients, result: ForwardResult, name: str | None) -> float | None:
+    """The sum of a parameter's gradient; None if there is none."""
+    tensor = None if name is None else result.parameters.get(name)
     gradient = None if tensor is None else gradients.wrt(tensor)
     return None if gradient is None else float(np.sum(gradient.numpy(), dtype=np.float64))
 

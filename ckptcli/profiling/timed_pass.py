@@ -17,6 +17,7 @@ class TimedPass:
         unwatched = device.autodiff().gradient_checkpointing(strategy).watched_by(None)
         self._backend = device.backend
         self._strategy = strategy.name
+        self._shown_parameter = workload.shown_parameter
         with told_as_failure(self._backend, self._strategy, lambda: "loading"):
             self._network = workload.load(unwatched)
 
@@ -34,4 +35,4 @@ class TimedPass:
 
     def check(self, result: tuple[ForwardResult, Gradients]) -> float | None:
         forward, gradients = result
-        return gradient_sum(gradients, forward, "w0")
+        return gradient_sum(gradients, forward, self._shown_parameter)

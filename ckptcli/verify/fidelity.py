@@ -45,8 +45,7 @@ class FidelitySink:
         self.detaches = False
         self._layer: int | None = None
         self._layers: dict[int, int | None] = {}
-        self._columns: dict[int, int] = {}
-        self._shapes: dict[int, tuple[int, ...]] = {}
+        self._decompositions: dict[int, NodeCreated] = {}
         self._named: set[int] = set()
         self._ledger = ledger
         self._backend = backend
@@ -62,9 +61,8 @@ class FidelitySink:
             self._originals[event.node_id] = self._values(event.storage)
             self._sources[event.node_id] = event.source
             self._layers[event.node_id] = self._layer
-            self._shapes[event.node_id] = event.shape
-            for parent in event.parents if event.op == "slice" else ():
-                self._columns[parent] = max(self._columns.get(parent, 0), event.shape[-1])
+            if event.free_signs:
+                self._decompositions[event.node_id] = event
         elif isinstance(event, Recomputed):
             self._compare(event)
 
@@ -92,8 +90,7 @@ class FidelitySink:
             return
         node, layer = event.node_id, self._layers[event.node_id]
         self.wrong.append(Infidelity(node, event.op, self._sources[node], difference, layer))
-        if event.op == "svd":
-            shape = self._shapes[node]
-            before, after = original.reshape(shape), value.reshape(shape)
-            columns = self._columns.get(node, shape[1])
-            self.gauges.append(gauge_change(before, after, node, layer, columns))
+        made = self._decompositions.get(node)
+        if made is not None:
+            before, after = original.reshape(made.shape), value.reshape(made.shape)
+            self.gauges.append(gauge_change(before, after, event.op, node, layer, made.free_signs))

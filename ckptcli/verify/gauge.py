@@ -21,7 +21,7 @@ class GaugeChange:
     """How a packed decomposition (U, s, V) differs from the original, in the columns that count.
 
     Attributes:
-        node, layer: whose value it is, and in which layer of the network it was made.
+        op, node, layer: whose value it is, and in which layer of the network it was made.
         columns: how many columns the program uses; no others are looked at.
         flipped: the columns that point the other way, in U and V both.
         turned: the columns that point elsewhere: rotated within nearly equal singular values.
@@ -29,6 +29,7 @@ class GaugeChange:
         vector_error: the largest change of an element of U or V, signs aside, `turned` left out.
     """
 
+    op: str
     node: int
     layer: int | None
     columns: int
@@ -53,7 +54,7 @@ class GaugeChange:
 
 
 def gauge_change(
-    original: Any, found: Any, node: int, layer: int | None, columns: int
+    original: Any, found: Any, op: str, node: int, layer: int | None, columns: int
 ) -> GaugeChange:
     """What became of a packed decomposition, (2n + 1, n)."""
     n = original.shape[1]
@@ -67,6 +68,7 @@ def gauge_change(
     sizes = np.abs(after[n] - before[n]) / max(float(before[n].max()), 1e-300)
     vectors = np.delete(apart, n, axis=0)
     return GaugeChange(
+        op,
         node,
         layer,
         columns,

@@ -81,6 +81,11 @@ class Workload(Protocol):
         return None
 
     @property
+    def shown_parameter(self) -> str | None:
+        """The parameter whose gradient's sum stands beside each pass; None for none."""
+        return None
+
+    @property
     def shrink_hint(self) -> str:
         """What to do where it needs too much memory, `use a smaller --n`."""
 

@@ -82,6 +82,11 @@ class SiluWorkload(Workload):
             "dtype": self.dtype,
         }
 
+    @property
+    def shown_parameter(self) -> str:
+        """The first weight, as in the seed's experiment."""
+        return "w0"
+
     @cached_property
     def arrays(self) -> tuple[list[Any], Any]:
         """The weights and the input on the host, drawn once for all strategies."""

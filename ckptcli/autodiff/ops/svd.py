@@ -128,6 +128,7 @@ SVD = Op(
     forward=_svd,
     backward=_svd_gradient,
     reads_output=True,
+    free_signs=lambda params: params.columns,
     flops=lambda operands, output: FLOPS_OF_A_CUBE * operands[0][0] ** 3,
 )
 
