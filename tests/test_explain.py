@@ -15,7 +15,7 @@ from ckptcli.measure.record_json import record_object
 from ckptcli.measure.rounds import Plan
 from ckptcli.measure.statistics import TimeVerdict, describe
 from ckptcli.profiling.profile import profile
-from ckptcli.report.console import _WORD_STYLES, Screen, render_run
+from ckptcli.report.console import WORD_STYLES, Screen, render_run
 from ckptcli.report.distribution import _rows
 from ckptcli.report.glossary import ALIASES, GLOSSARY, define
 from ckptcli.workloads.silu import SiluWorkload
@@ -54,7 +54,7 @@ def test_every_fate_of_a_node(record: RunRecord) -> None:
 
 def test_every_verdict_and_judgement() -> None:
     assert defined(set(get_args(TimeVerdict)))
-    assert defined(set(_WORD_STYLES))
+    assert defined(set(WORD_STYLES))
 
 
 def test_every_metric_of_a_condition() -> None:

@@ -10,7 +10,7 @@ import linecache
 import os
 import sys
 import sysconfig
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 from types import ModuleType
@@ -56,12 +56,13 @@ def load_name(text: str) -> object:
 
 
 @contextmanager
-def running(what: str, hint: str) -> Iterator[None]:
+def running(what: str, hint: str, where: Callable[[], str] = str) -> Iterator[None]:
     """Inside, the user's code runs: what it prints goes to stderr, an error names its line.
 
     Args:
         what: what the error names first.
         hint: what to do where memory does not suffice.
+        where: after an error, what of it ran, as ` in PART`; "" if that is not known.
 
     Raises:
         ProgramError: the code raised something.
@@ -73,11 +74,12 @@ def running(what: str, hint: str) -> Iterator[None]:
     except (KeyboardInterrupt, OutOfMemoryError):
         raise
     except MemoryError as error:
-        message = f"`{what}` does not fit in memory{_at(error)}: {_reason(error)}"
+        message = f"`{what}` does not fit in memory{_at(error)}{where()}: {_reason(error)}"
         raise OutOfMemoryError(message, hint) from error
     except BaseException as error:  # whatever the user's code raises
         advice = error.hint if isinstance(error, CkptError) else None
-        raise ProgramError(f"`{what}` failed{_at(error)}: {_reason(error)}", advice) from error
+        message = f"`{what}` failed{_at(error)}{where()}: {_reason(error)}"
+        raise ProgramError(message, advice) from error
 
 
 def _run(path: Path) -> ModuleType:

@@ -5,19 +5,22 @@ from __future__ import annotations
 import importlib
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
 
 from ckptcli.cli.engines import opened_engines
-from ckptcli.cli.exit_codes import WRONG
+from ckptcli.cli.exit_codes import FAILED, WRONG
+from ckptcli.cli.options import parse_strategies
 from ckptcli.cli.stops import Stops
 from ckptcli.cli.streams import Progress, has_glyphs, screen_width, use_color, warn
 from ckptcli.errors import UsageError
 
 if TYPE_CHECKING:
+    from ckptcli.checkpoint.strategies.base import Strategy
+    from ckptcli.measure.module_record import ModuleRecord
     from ckptcli.report.console import Screen
 
 ENGINE = "torch"
@@ -25,7 +28,9 @@ TAKEN = frozenset(
     {"module_text", "engine_names", "seed", "reps", "max_time_s", "warmup", "threads", "force"}
     | {"threshold_percent", "timeout_s", "as_json", "color", "width", "quiet", "config_path"}
 )
-"""The options that mean something for a module."""
+"""The options that mean something for a module, as `strategy_texts` does to `ckpt run`."""
+
+DEFAULT = ("none", "remat")
 
 
 def module_option(function: Any) -> Any:
@@ -43,21 +48,48 @@ def run_module(ctx: click.Context) -> int:
     from ckptcli.measure.machine import blas_threads
 
     params = ctx.params
-    notes = _checked(ctx)
+    notes = _checked(ctx, {"strategy_texts"})
+    strategies = _strategies(params["strategy_texts"])
     with blas_threads(params["threads"]):
         profiling = importlib.import_module("ckptcli.profiling.module_profile")
         with opened_engines((ENGINE,), params["threads"]) as ((engine,), _):
             importlib.import_module("ckptcli.peers.torch_module")
             with Stops(params["timeout_s"]) as stops:
-                record = _profiled(profiling, engine, params, stops)
+                record = _profiled(profiling, strategies, engine, params, stops)
                 warn([*notes, *record.warnings], params["quiet"])
                 _print_profile(record, params)
-                rows = record.rows
-                return WRONG if any(not r.agreement.agrees for r in rows) else stops.exit_code
+                return _tell_failures(record) or stops.exit_code
     return stops.exit_code
 
 
-def _profiled(profiling: Any, engine: Any, params: dict[str, Any], stops: Stops) -> Any:
+def _strategies(texts: Sequence[str]) -> list[Strategy]:
+    """`none` first, which the others are compared with, whether it was named or not.
+
+    Raises:
+        UnknownNameError, UsageError: as `parse_strategies`.
+    """
+    named = parse_strategies(texts or DEFAULT)
+    others = [strategy for strategy in named if strategy.name != DEFAULT[0]]
+    return [*parse_strategies(DEFAULT[:1]), *others]
+
+
+def _tell_failures(record: ModuleRecord) -> int:
+    """5 for a wrong value, 1 for a strategy under which the module failed, which stderr names."""
+    reasons = {row.strategy: row.reason for row in record.rows}
+    for name in record.failed:
+        click.echo(f"Error: {name}: {reasons[name]}", err=True)
+    if any(judgement.word == "wrong" for judgement in record.judgements.values()):
+        return WRONG
+    return FAILED if record.failed else 0
+
+
+def _profiled(
+    profiling: Any,
+    strategies: Sequence[Strategy],
+    engine: Any,
+    params: dict[str, Any],
+    stops: Stops,
+) -> Any:
     from ckptcli.measure.rounds import Plan
 
     progress = Progress(params["quiet"])
@@ -69,7 +101,12 @@ def _profiled(profiling: Any, engine: Any, params: dict[str, Any], stops: Stops)
     plan = Plan(params["reps"], params["warmup"], params["max_time_s"], params["seed"])
     try:
         return profiling.profile_module(
-            params["module_text"], engine, plan, params["threshold_percent"] / 100.0, tell
+            params["module_text"],
+            strategies,
+            engine,
+            plan,
+            params["threshold_percent"] / 100.0,
+            tell,
         )
     finally:
         progress.end()
@@ -126,8 +163,8 @@ def check_engine(names: Sequence[str]) -> None:
         )
 
 
-def _checked(ctx: click.Context) -> list[str]:
-    """Warnings about options without effect.
+def _checked(ctx: click.Context, also: Collection[str] = ()) -> list[str]:
+    """Warnings about options without effect; `also` have one too.
 
     Raises:
         UsageError: another engine than PyTorch, or an option that a module cannot have.
@@ -140,7 +177,9 @@ def _checked(ctx: click.Context) -> list[str]:
     given = [
         name
         for name in params
-        if name not in TAKEN and ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE
+        if name not in TAKEN
+        and name not in also
+        and ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE
     ]
     refused = {"export_paths": "--export", "conditions": "--fail-on"}
     for name in given:

@@ -13,7 +13,7 @@ import click
 
 from ckptcli.cli.devices import device_options, open_device
 from ckptcli.cli.engines import engine_option, opened_engines
-from ckptcli.cli.exit_codes import FAILED_CONDITION, UNTRUSTWORTHY, WRONG
+from ckptcli.cli.exit_codes import FAILED, FAILED_CONDITION, UNTRUSTWORTHY, WRONG
 from ckptcli.cli.experiments import experiment_of, run_experiment
 from ckptcli.cli.exports import Exports
 from ckptcli.cli.modules import module_option, run_module
@@ -46,7 +46,6 @@ if TYPE_CHECKING:
     from ckptcli.workloads.base import Workload
 
 REFERENCE = "none"
-FAILED = 1
 ROUNDS_OVER_PROCESSES = 25
 """Without --reps, how many rounds --processes spreads."""
 

@@ -16,6 +16,8 @@ from ckptcli.measure.statistics import Estimate, Ratio, estimate, paired_ratio
 TOLERANCE = 0.02
 """A memory figure within this share of the reference's counts as unchanged."""
 
+_NOTHING_HELD = "nothing to drop: backward needs no intermediate value"
+
 
 def analysed(record: RunRecord) -> RunRecord:
     """The record with every derived figure filled in."""
@@ -43,10 +45,43 @@ def _analysed_peer(peer: PeerRecord, record: RunRecord, comparisons: int) -> Pee
 def analysed_rows(rows: Sequence[PeerRecord], threshold: float) -> tuple[PeerRecord, ...]:
     """Rows without a run of ckpt's beside them: `ratio` is to the first."""
     first, *others = (replace(row, times=_peer_times(row)) for row in rows)
+    comparisons = max(1, sum(row.reason is None for row in others))
     return (
         first,
-        *(replace(r, ratio=_total_ratio(r, first, threshold, len(others))) for r in others),
+        *(replace(r, ratio=_total_ratio(r, first, threshold, comparisons)) for r in others),
     )
+
+
+def judged_rows(rows: Sequence[PeerRecord], advice: str) -> dict[str, Judgement]:
+    """One word on each strategy but the first, which the others are held against, by its name.
+
+    The words are those of `judge`. A row without figures has none; `advice` is what to do where
+    checkpoints spare nothing.
+    """
+    first, *others = rows
+    judged = ((row.strategy, _judge_row(row, first, advice)) for row in others)
+    return {name: judgement for name, judgement in judged if judgement is not None}
+
+
+def _judge_row(row: PeerRecord, reference: PeerRecord, advice: str) -> Judgement | None:
+    now, before = row.memory, reference.memory
+    if now is None or before is None or row.agreement is None:
+        return None
+    if not row.agreement.agrees:
+        return Judgement("wrong", f"loss or gradients differ from those of `{reference.strategy}`")
+    held = (now.saved_bytes, before.saved_bytes)
+    peak = (now.peak_bytes or 0, before.peak_bytes or 0)
+    if _is_more(*held) or _is_more(*peak):
+        return Judgement("worse", f"{_worse_reason(held, peak)}; {advice}")
+    if _is_less(*peak):
+        return Judgement("effective", f"peak {units.change(*peak)}")
+    if _is_less(*held):
+        stays = f"but the peak stays at {units.size(now.peak_bytes)}"
+        return Judgement("held only", f"holds {units.change(*held)} after forward, {stays}")
+    if not before.saved_bytes:
+        return Judgement("no effect", _NOTHING_HELD)
+    reason = "the inputs that checkpoints keep are as large as what they spare"
+    return Judgement("no effect", f"{reason}; {advice}")
 
 
 def _peer_times(peer: PeerRecord) -> dict[str, Estimate] | None:
@@ -140,7 +175,7 @@ def _no_effect_reason(record: StrategyRecord) -> str:
     if record.outcome.recomputed_nodes:
         return "what is recomputed is as large as what has to be kept for it"
     if not any(node.fate == "saved" for node in record.trace.nodes):
-        return "nothing to drop: backward needs no intermediate value"
+        return _NOTHING_HELD
     return "nothing to drop: no value that backward needs can be recomputed under this strategy"
 
 

@@ -92,7 +92,7 @@ class TorchNetwork:
         first = 0
         for region in regions:
             weights = self.weights[first : first + region.size]
-            self._groups.append((weights, _caller(region.policy)))
+            self._groups.append((weights, region_caller(region.policy)))
             first += region.size
 
     def forward(self) -> torch.Tensor:
@@ -135,8 +135,12 @@ def _layers(h: torch.Tensor, weights: Sequence[torch.Tensor]) -> torch.Tensor:
     return h
 
 
-def _caller(policy: Policy | None) -> Callable[..., Any]:
-    """How a region calls its layers."""
+def region_caller(policy: Policy | None) -> Callable[..., Any]:
+    """How a region under this policy calls what it computes.
+
+    Raises:
+        NoPeer: a policy by names, or a function of the user's own.
+    """
     from torch.utils.checkpoint import checkpoint, create_selective_checkpoint_contexts
 
     if policy is None:

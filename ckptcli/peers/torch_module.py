@@ -1,38 +1,37 @@
-"""A PyTorch module of the user's own, `FILE.py:MAKE`, without and with a checkpoint a child.
+"""A PyTorch module of the user's own, `FILE.py:MAKE`, and one pass of it.
 
 `MAKE()` returns `(module, input)`, where a tuple of inputs is passed as so many arguments, or a
 module that has an attribute `example_input`; a class of modules will do. The loss is the sum of all
 outputs that a gradient flows to.
 
-Invariant: both copies start from the same parameters, buffers and random state in every pass.
+Invariant: all copies start from the same parameters, buffers and random state in every pass.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 from torch.utils._pytree import tree_leaves
-from torch.utils.checkpoint import checkpoint
 
 from ckptcli.checkpoint.user_code import is_user_code, load_name, running
 from ckptcli.errors import UsageError
 from ckptcli.peers.base import Values
 
-CONTAINERS = (torch.nn.Sequential, torch.nn.ModuleList, torch.nn.ModuleDict)
 SMALLER = "make the module or its input smaller"
 _CONTRACT = "it returns (module, input), or a module with an attribute `example_input`"
 
 
 @dataclass(frozen=True, slots=True)
 class UserModule:
-    """What `MAKE()` returned. `text` is `FILE.py:MAKE`."""
+    """What `make()` returned. `text` is `FILE.py:MAKE`."""
 
     text: str
     module: torch.nn.Module
     inputs: tuple[Any, ...]
+    make: Callable[[], object]
 
     @property
     def title(self) -> str:
@@ -85,10 +84,10 @@ def _make(text: str, make: Callable[[], object], seed: int) -> UserModule:
     torch.manual_seed(seed)
     with running(text, SMALLER):
         made = make()
-    return _checked(text, made)
+    return _checked(text, made, make)
 
 
-def _checked(text: str, made: object) -> UserModule:
+def _checked(text: str, made: object, make: Callable[[], object]) -> UserModule:
     if isinstance(made, torch.nn.Module):
         if not hasattr(made, "example_input"):
             raise UsageError(f"`{text}` gives a module without an input", _CONTRACT)
@@ -98,44 +97,13 @@ def _checked(text: str, made: object) -> UserModule:
     else:
         kind = type(made).__name__
         raise UsageError(f"`{text}` gives an object of type {kind}, not a module", _CONTRACT)
-    user = UserModule(text, module, given if isinstance(given, tuple) else (given,))
+    user = UserModule(text, module, given if isinstance(given, tuple) else (given,), make)
     if not user.parameters():
         raise UsageError(
             f"the module of `{text}` has no parameter that requires a gradient",
             "leave `requires_grad` on for one",
         )
     return user
-
-
-def regions_in(module: torch.nn.Module) -> list[tuple[str, torch.nn.Module]]:
-    """The children, with their paths; the elements of a Sequential, ModuleList or ModuleDict
-    instead of it. A module without children is none.
-    """
-    found: list[tuple[str, torch.nn.Module]] = []
-    waiting = [(name, child) for name, child in module.named_children()][::-1]
-    while waiting:
-        path, child = waiting.pop()
-        if isinstance(child, CONTAINERS):
-            inner = [(f"{path}.{name}", element) for name, element in child.named_children()]
-            waiting += inner[::-1]
-        else:
-            found.append((path, child))
-    return found
-
-
-def checkpoint_children(module: torch.nn.Module) -> list[str]:
-    """Have each child recomputed in backward, by its own `forward`; returns their paths."""
-    regions = regions_in(module)
-    for region in {id(child): child for _, child in regions}.values():
-        region.forward = _checkpointed(region.forward)
-    return [path for path, _ in regions]
-
-
-def _checkpointed(forward: Any) -> Any:
-    def call(*arguments: Any, **keywords: Any) -> Any:
-        return checkpoint(forward, *arguments, use_reentrant=False, **keywords)
-
-    return call
 
 
 class ModuleNetwork:
@@ -196,31 +164,25 @@ def loss_of(output: Any, text: str) -> torch.Tensor:
     return torch.stack([term.to(sums[0].dtype) for term in sums]).sum() if sums[1:] else sums[0]
 
 
-def pair(text: str, seed: int) -> tuple[UserModule, UserModule, list[str]]:
-    """The module plain and checkpointed, with equal state, and the paths of the checkpoints.
+def another(user: UserModule, seed: int) -> UserModule:
+    """What `MAKE` gives when it is called again, with the state and the input of the first.
 
     Raises:
-        UsageError, ProgramError: as `load_module`; a module without children, or one that is not
-            on the CPU; `MAKE` gives another module when it is called again.
+        ProgramError: `MAKE` fails, or gives another module.
+        UsageError: what it gives is no module with an input.
     """
-    make = _maker(text, seed)
-    plain = _make(text, make, seed)
-    _check_is_on_cpu(plain)
-    other = _make(text, make, seed)
-    with running(text, SMALLER):
-        other.module.load_state_dict(plain.module.state_dict())
-    other = UserModule(text, other.module, plain.inputs)
-    regions = checkpoint_children(other.module)
-    if not regions:
-        raise UsageError(
-            f"the module of `{text}` has no children to checkpoint",
-            "wrap layers in a Sequential or as attributes",
-        )
-    return plain, other, regions
+    other = _make(user.text, user.make, seed)
+    with running(user.text, SMALLER):
+        other.module.load_state_dict(user.module.state_dict())
+    return replace(other, inputs=user.inputs)
 
 
-def _check_is_on_cpu(user: UserModule) -> None:
-    """Refuse a device whose work would go on after the clock is read."""
+def check_is_on_cpu(user: UserModule) -> None:
+    """Refuse a device whose work would go on after the clock is read.
+
+    Raises:
+        UsageError: the module or its input is on one.
+    """
     away = next((tensor for tensor in user.own_tensors() if tensor.device.type != "cpu"), None)
     if away is not None:
         raise UsageError(

@@ -19,6 +19,7 @@ from torch.autograd.graph import saved_tensors_hooks
 from ckptcli.checkpoint.user_code import running
 from ckptcli.measure.module_record import ModuleSaved
 from ckptcli.peers.torch_module import SMALLER, ModuleNetwork, UserModule
+from ckptcli.peers.torch_places import Places
 from ckptcli.peers.torch_storages import storage_key, storages
 
 
@@ -47,10 +48,11 @@ def saved_by_module(user: UserModule, seed: int) -> list[ModuleSaved]:
     Parameters, buffers, input and loss are left out; views count with their storage.
 
     Raises:
-        ProgramError: the module fails; names the line.
+        ProgramError: the module fails; names the line and the part.
     """
-    packed = _Packed()
-    with running(user.text, SMALLER), _watched(user.module, packed):
+    packed, places = _Packed(), Places()
+    following = places.following(user.module)
+    with running(user.text, SMALLER, places.text), following, _watched(user.module, packed):
         with saved_tensors_hooks(packed.pack, packed.unpack):
             loss = ModuleNetwork(user, seed).forward()
         steps = _steps_by_tensor(loss, packed)

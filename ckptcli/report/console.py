@@ -40,7 +40,7 @@ PICTURE_WIDTH = 100
 SHOWN_SHARE = 0.001
 """Of a peak, what makes up less than this is left out of its sentence."""
 
-_WORD_STYLES = {
+WORD_STYLES = {
     "effective": "green",
     "held only": "yellow",
     "no effect": "yellow",
@@ -214,7 +214,7 @@ def _readings(record: RunRecord) -> Iterator[str | Text]:
             yield f"  {_held_reading(strategy, reference)}"
             yield f"  {_cost_reading(strategy)}"
             word, reason = strategy.judgement.word, strategy.judgement.reason
-            yield Text.assemble("  verdict: ", (word, _WORD_STYLES[word]), f": {reason}")
+            yield Text.assemble("  verdict: ", (word, WORD_STYLES[word]), f": {reason}")
     unclear = [s for s in record.strategies if s.ratios and s.ratios["total"].verdict == "unclear"]
     if unclear:
         again = command_line(record, max(49, 2 * record.rounds)) or "more --reps"

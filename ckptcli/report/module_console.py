@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from rich.table import Table
@@ -12,7 +13,7 @@ from ckptcli.measure.module_record import ModuleRecord, ModuleSaved
 from ckptcli.measure.peer_record import PeerRecord
 from ckptcli.measure.record import PHASES
 from ckptcli.report.comparison import ratio_interval
-from ckptcli.report.console import Screen
+from ckptcli.report.console import WORD_STYLES, Screen
 
 
 def render_module(record: ModuleRecord, screen: Screen) -> str:
@@ -33,37 +34,60 @@ def _table(record: ModuleRecord, screen: Screen) -> Table:
         table.add_column(name, justify="right", overflow="fold")
     for row in record.rows:
         memory = row.memory
-        assert memory is not None
+        count = "" if memory is None else f" ({memory.saved_tensors})"
         table.add_row(
             row.strategy,
-            f"{units.size(memory.saved_bytes)} ({memory.saved_tensors})",
-            units.size(memory.peak_bytes),
+            units.size(None if memory is None else memory.saved_bytes) + count,
+            units.size(None if memory is None else memory.peak_bytes),
             *(units.duration(row.median_s(phase)) for phase in PHASES),
-            "reference" if row is record.rows[0] else _verdict(row),
+            "reference" if row is record.rows[0] else _time_verdict(row),
         )
     return table
 
 
-def _verdict(row: PeerRecord) -> str:
+def _time_verdict(row: PeerRecord) -> str:
     ratio = row.ratio
     return units.UNKNOWN if ratio is None else f"{units.ratio(ratio.median)} {ratio.verdict}"
 
 
 def _readings(record: ModuleRecord) -> Iterator[str | Text]:
-    _, *others = record.rows
-    regions = ", ".join(record.regions)
-    yield f"remat: a checkpoint around each of {len(record.regions)}: {regions}"
+    first, *others = record.rows
     for row in others:
-        yield f"  {_agreement(row)}"
-        if row.ratio is not None:
-            yield f"  takes {ratio_interval(row.ratio)} the time of none: {row.ratio.verdict}"
-    first = record.rows[0]
+        yield from _reading(record, row)
     partial = ", partial" if record.partial else ""
     yield Text(
         f"{first.library}, {units.threads(first.threads)}; seed {record.seed}; "
         f"{units.count(record.rounds, 'round')} interleaved{partial}; stopped: {record.stopped}",
         style="dim",
     )
+
+
+def _reading(record: ModuleRecord, row: PeerRecord) -> Iterator[str | Text]:
+    yield Text(row.strategy, style="bold")
+    if row.reason is not None:
+        yield f"  n/a: {row.reason}"
+        return
+    yield f"  {_regions(record, row)}"
+    yield f"  {_agreement(row)}"
+    if row.ratio is not None:
+        yield f"  takes {ratio_interval(row.ratio)} the time of none: {row.ratio.verdict}"
+    judgement = record.judgements.get(row.strategy)
+    if judgement is not None:
+        word = (judgement.word, WORD_STYLES[judgement.word])
+        yield Text.assemble("  verdict: ", word, f": {judgement.reason}")
+
+
+def _regions(record: ModuleRecord, row: PeerRecord) -> str:
+    """`8 regions of 3 children`, `2 regions of 4 children and 1 region of 3 children`."""
+    regions = record.regions[row.strategy]
+    sizes = Counter(len(paths) for paths in regions)
+    parts = [
+        f"{units.count(number, 'region')} of {size} {'child' if size == 1 else 'children'}"
+        for size, number in sizes.items()
+    ]
+    plain = len(record.children) - sum(map(len, regions))
+    rest = f"; {plain} of {len(record.children)} children without" if plain else ""
+    return f"{' and '.join(parts) or 'no region'}{rest}"
 
 
 def _agreement(row: PeerRecord) -> str:
