@@ -64,15 +64,7 @@ def profile_module(
     passes = [_first_pass(this, passes[0], children) for this in passes]
     moved = list(_moved(passes))
     with running(text, SMALLER):
-        for done, this in enumerate(passes):
-            tell("memory", done, len(passes))
-            this.measure(passes[0])
-        rounds = run_rounds(
-            {this.record.strategy: this.network for this in passes if this.network is not None},
-            plan,
-            reference=REFERENCE,
-            between=lambda done, most: tell("timing", done, most),
-        )
+        rounds = _measured(passes, plan, tell)
     machine = read_machine()
     timed = analysed_rows([this.finished(rounds) for this in passes], threshold)
     groups = children.caller is not None and len(children.parts) > 1
@@ -97,6 +89,19 @@ def profile_module(
             *row_warnings(timed, machine, before),
         ),
         rows=timed,
+    )
+
+
+def _measured(passes: Sequence[_Pass], plan: Plan, tell: Callable[[str, int, int], None]) -> Rounds:
+    """One watched pass of each, then the rounds."""
+    for done, this in enumerate(passes):
+        tell("memory", done, len(passes))
+        this.measure(passes[0])
+    return run_rounds(
+        {this.record.strategy: this.network for this in passes if this.network is not None},
+        plan,
+        reference=REFERENCE,
+        between=lambda done, most: tell("timing", done, most),
     )
 
 
