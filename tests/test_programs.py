@@ -694,3 +694,17 @@ def make(device):
     workload = opened(program)
     with pytest.raises(ProgramError, match="ValueError: not me"):
         memory_pass(workload, device(), parse_strategy("balanced"))
+
+
+def test_a_file_without_its_suffix_is_asked_after(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.py").write_text("")
+    for text, hint in [
+        ("mine:make", "did you mean `mine.py:make`?"),
+        ("yours:make", "known: FILE.py:FUNCTION, chain, graph, silu, trg"),
+        ("trk", "did you mean `trg`?"),
+    ]:
+        assert run_command(["log", "--workload", text]) == 2
+        assert f"hint: {hint}" in capsys.readouterr().err

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import pkgutil
 from collections.abc import Callable
 from typing import TypeVar
@@ -77,7 +78,7 @@ def open_workloads(text: str, options: WorkloadOptions) -> list[Workload]:
             f"use `ckpt run --workload {name}`",
         )
     if name not in _OPENERS:
-        raise UnknownNameError("workload", name, workload_names())
+        raise _unknown(text, name)
     return _OPENERS[name](argument, options)
 
 
@@ -96,6 +97,17 @@ def workload_names() -> list[str]:
     """What `--workload` takes, experiments too, in order."""
     _load_all()
     return sorted([*_OPENERS, *_EXPERIMENTS])
+
+
+def _unknown(text: str, name: str) -> UsageError:
+    """No workload has this name; a file of the user's may, without its suffix."""
+    file, colon, function = text.partition(":")
+    if colon and os.path.isfile(file + SUFFIX):
+        return UsageError(
+            f"unknown workload `{name}`", f"did you mean `{file}{SUFFIX}:{function}`?"
+        )
+    forms = {PROGRAM: f"FILE{SUFFIX}:FUNCTION"}
+    return UnknownNameError("workload", name, [forms.get(n, n) for n in workload_names()])
 
 
 def _load_all() -> None:
