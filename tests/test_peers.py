@@ -482,6 +482,7 @@ def test_what_cannot_run(
 def test_times_of_two_devices_are_not_compared() -> None:
     class OnDevice(NumpyBackend):
         label = "Cupy(Cuda(0))"
+        is_cpu = False
 
     class Engine(TorchEngine):
         """Never asked for anything: PyTorch is not imported."""

@@ -54,6 +54,7 @@ class Backend(Protocol):
         memory: what the device's allocator tells.
         operand_errors: what a function of the namespace raises for operands that do not fit.
         is_deterministic: whether the same calls on the same operands give the same bits.
+        is_cpu: whether it computes on the host's processor.
         is_traced: whether tracemalloc sees what a kernel allocates.
     """
 
@@ -65,6 +66,7 @@ class Backend(Protocol):
     memory: MemoryAccount = UnknownMemory()
     operand_errors: tuple[type[Exception], ...] = (ValueError,)
     is_deterministic: bool = True
+    is_cpu: bool = True
     is_traced: bool = False
 
     @abstractmethod

@@ -81,6 +81,7 @@ class CupyBackend(Backend):
     dtypes = ("float32", "float64", "float16")
     operand_errors = (ValueError, IndexError)
     is_deterministic = False
+    is_cpu = False
 
     def __init__(self, device: str = "cuda:0") -> None:
         index = int(device.partition(":")[2] or 0)

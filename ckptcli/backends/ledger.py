@@ -180,6 +180,7 @@ class TrackedBackend(Backend):
         self.memory = inner.memory
         self.operand_errors = inner.operand_errors
         self.is_deterministic = inner.is_deterministic
+        self.is_cpu = inner.is_cpu
         self.is_traced = inner.is_traced
         self.namespace: Namespace = TrackedNamespace(inner.namespace, ledger)
 

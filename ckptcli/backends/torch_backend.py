@@ -61,7 +61,7 @@ class TorchBackend(Backend):
         index = "" if self.device.index is None else f"({self.device.index})"
         self.label = f"Torch({self.device.type.capitalize()}{index})"
         self.dtypes = _WITHOUT_DOUBLE if self.device.type == "mps" else _ALL
-        self.is_deterministic = self.device.type == "cpu"
+        self.is_cpu = self.is_deterministic = self.device.type == "cpu"
         self.memory: MemoryAccount = (
             CudaMemory(self.device) if self.device.type == "cuda" else UnknownMemory()
         )

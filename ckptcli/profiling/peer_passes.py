@@ -31,9 +31,6 @@ from ckptcli.peers.base import (
 from ckptcli.profiling.out_of_memory import PassOutOfMemory, raise_told, told_as_failure
 from ckptcli.workloads.base import Workload
 
-ON_CPU = "(Cpu)"
-"""How the label of a backend ends that computes on the CPU."""
-
 MOVES = 3
 """How often the parameter is moved to see what rounding does."""
 
@@ -128,7 +125,7 @@ def check_peers(engines: Sequence[Engine], workload: Workload, backend: Backend)
             f"engine `{engines[0].name}` is compared in {' or '.join(TOLERANCES)}, not in {dtype}",
             "use another --dtype",
         )
-    if not backend.label.endswith(ON_CPU):
+    if not backend.is_cpu:
         raise UsageError(
             f"engine `{engines[0].name}` runs on the CPU, ckpt on {backend.label}: their times say "
             "nothing of each other",
