@@ -1,12 +1,20 @@
-"""What holds for every test."""
+"""What holds for every test, and fixtures that tests of several files use."""
 
 from __future__ import annotations
 
 import gc
 import signal
 from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
+
+from ckptcli.cli.main import run_command
+from ckptcli.workloads.options import WorkloadOptions
+from ckptcli.workloads.program import ProgramWorkload
+from ckptcli.workloads.registry import open_workloads
+from tests.program_kit import Command, Opener
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # A shell starts what it runs in the background so, and children would inherit it.
@@ -19,3 +27,35 @@ def no_collector() -> Iterator[None]:
     gc.disable()
     yield
     gc.enable()
+
+
+@pytest.fixture
+def opened(tmp_path: Path) -> Opener:
+    """Writes a program, opens `make` of it with these options."""
+
+    def open_text(text: str, name: str = "make", **options: Any) -> ProgramWorkload:
+        path = tmp_path / "mine.py"
+        path.write_text(text)
+        (workload,) = open_workloads(f"{path}:{name}", WorkloadOptions(**options))
+        assert isinstance(workload, ProgramWorkload)
+        return workload
+
+    return open_text
+
+
+@pytest.fixture
+def told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> Command:
+    """Runs a command on a program beside the caller; exit code, stdout, stderr."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(text: str, *command: str, name: str = "make") -> tuple[int, str, str]:
+        Path("mine.py").write_text(text)
+        arguments = command or ("log",)
+        code = run_command([*arguments, "--workload", f"mine.py:{name}"])
+        out, err = capsys.readouterr()
+        assert "Traceback" not in err
+        return code, out, err
+
+    return run
