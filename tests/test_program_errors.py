@@ -8,6 +8,7 @@ import pytest
 
 from ckptcli import device
 from ckptcli.checkpoint.strategies.registry import parse_strategy
+from ckptcli.cli.main import run_command
 from ckptcli.errors import (
     CkptError,
     OutOfMemoryError,

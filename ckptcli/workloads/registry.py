@@ -59,7 +59,8 @@ def options_without_effect(text: str) -> tuple[str, list[str]]:
     Call after `open_workloads` or `open_experiment`.
     """
     name, _ = _name_and_argument(text)
-    return name, [option for option in option_texts() if option not in _USES[name]]
+    used = {*_USES[name], "seed"}  # which draws the order of rounds and directions too
+    return name, [option for option in option_texts() if option not in used]
 
 
 def open_workloads(text: str, options: WorkloadOptions) -> list[Workload]:
@@ -96,7 +97,8 @@ def open_experiment(text: str, options: WorkloadOptions) -> Experiment | None:
 def workload_names() -> list[str]:
     """What `--workload` takes, experiments too, in order."""
     _load_all()
-    return sorted([*_OPENERS, *_EXPERIMENTS])
+    named = {*_OPENERS, *_EXPERIMENTS} - {PROGRAM}
+    return sorted([*named, f"FILE{SUFFIX}:FUNCTION"])
 
 
 def _unknown(text: str, name: str) -> UsageError:
@@ -106,8 +108,7 @@ def _unknown(text: str, name: str) -> UsageError:
         return UsageError(
             f"unknown workload `{name}`", f"did you mean `{file}{SUFFIX}:{function}`?"
         )
-    forms = {PROGRAM: f"FILE{SUFFIX}:FUNCTION"}
-    return UnknownNameError("workload", name, [forms.get(n, n) for n in workload_names()])
+    return UnknownNameError("workload", name, workload_names())
 
 
 def _load_all() -> None:
