@@ -201,7 +201,7 @@ def regions_of(strategy: Strategy, count: int) -> Sequence[LayerRegion]:
 
     Raises:
         NoPeer: a strategy that decides op by op, as the libraries never do, or a policy that moves
-            values to the host, which on a CPU has no other memory.
+            values to the host, where they are on a CPU.
     """
     regions = strategy.layer_regions(count)
     if regions is not None:
