@@ -7,19 +7,16 @@ import importlib.util
 import io
 import json
 import re
-import shlex
 import struct
 from collections import defaultdict
 from dataclasses import replace
 from html.parser import HTMLParser
-from pathlib import Path
 from unittest import mock
 from xml.etree import ElementTree
 
 import pytest
 
-from ckptcli.cli.main import run_command
-from ckptcli.errors import UnknownNameError, UsageError
+from ckptcli.errors import UsageError
 from ckptcli.measure.analysis import analysed
 from ckptcli.measure.record import RunRecord, StrategyRecord, Trace
 from ckptcli.measure.record_json import read_record
@@ -349,42 +346,6 @@ def test_png_without_matplotlib_says_what_to_install(monkeypatch: pytest.MonkeyP
     assert caught.value.hint == "pip install 'ckptcli[plot]'"
 
 
-@pytest.mark.parametrize(
-    ("path", "name"),
-    [
-        ("a.json", "json"),
-        ("a.trace.json", "trace"),
-        ("dir.csv/a.TRACE.JSON", "trace"),
-        ("a.csv", "csv"),
-        ("a.md", "md"),
-        ("a.html", "html"),
-        ("a.svg", "svg"),
-    ],
-)
-def test_the_longest_suffix_says_the_format(path: str, name: str) -> None:
-    assert exporter_for(path, None).name == name
-
-
-def test_a_format_given_by_name_wins() -> None:
-    assert exporter_for("a.json", "csv").name == "csv"
-    assert exporter_for("-", "trace").name == "trace"
-
-
-def test_suffixes_are_unique() -> None:
-    suffixes = [suffix for exporter in registry().values() for suffix in exporter.suffixes]
-    assert len(suffixes) == len(set(suffixes))
-    assert all(suffix.startswith(".") and suffix == suffix.lower() for suffix in suffixes)
-
-
-def test_unknown_formats_are_refused() -> None:
-    with pytest.raises(UnknownNameError, match="unknown format `jsn`; did you mean `json`"):
-        exporter_for("-", "jsn")
-    with pytest.raises(UsageError, match=r"`a\.txt` does not tell the format.*\.trace\.json"):
-        exporter_for("a.txt", None)
-    with pytest.raises(UsageError, match="add --format"):
-        exporter_for("-", None)
-
-
 def test_the_command_measures_the_same_again() -> None:
     two = RECORDS["two strategies"]
     assert command_line(two) == (
@@ -408,27 +369,3 @@ def test_only_markup_is_taken_as_it_is() -> None:
         '<line x1="1" y1="0" stroke-width="1.26"></line>'
     )
     assert escaped("a\x00\x1b\udc80\ufffeb") == "a\ufffd\ufffd\ufffd\ufffdb"
-
-
-PAGE = (Path(__file__).parent.parent / "docs" / "exports.md").read_text(encoding="utf-8")
-
-
-def test_every_command_of_the_page_works(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    commands = re.findall(r"^\$ ckpt (.*)$", PAGE, flags=re.M)
-    assert len(commands) == 5
-    for command in commands:
-        assert run_command(shlex.split(command)) == 0, command
-        assert capsys.readouterr().out
-    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(
-        set(re.findall(r"--export (\w\S+)", " ".join(commands)))
-    )
-
-
-def test_the_page_names_every_format() -> None:
-    rows = re.findall(r"^\| `(\w+)` \| (`\..*?) \|", PAGE, flags=re.M)
-    assert {name: tuple(re.findall(r"`(.*?)`", suffixes)) for name, suffixes in rows} == {
-        name: exporter.suffixes for name, exporter in registry().items()
-    }
