@@ -81,7 +81,7 @@ def test_the_page_has_every_engine() -> None:
 
 def test_the_policies_of_the_page_exist() -> None:
     named = re.findall(r"^\| `policy=([a-z_]+)", PAGE, flags=re.M)
-    assert len(named) == 6
+    assert len(named) == 7
     for name in named:
         arguments = {"save_from_both_policies": "(dots_saveable,nothing_saveable)"}
         default = "(p)" if "names" in name else ""
@@ -96,7 +96,7 @@ def test_the_module_of_the_page_is_one(
     (program,) = re.findall(r"```python\n(.*?)```", PAGE, flags=re.S)
     (tmp_path / "net.py").write_text(program)
     commands = re.findall(r"^    ckpt (.*)$", PAGE, flags=re.M)
-    assert len(commands) == 2
+    assert len(commands) == 3
     for command in commands:
         assert run_command([*command.split(), "-q"]) == 0
         assert "net.py:make, Sequential with" in capsys.readouterr().out
