@@ -16,7 +16,7 @@ from ckptcli.backends.registry import libraries
 from ckptcli.cli.main import run_command
 from ckptcli.measure.machine import available_bytes
 from ckptcli.peers.base import engines
-from ckptcli.workloads.registry import workload_names
+from ckptcli.workloads.registry import PROGRAM, workload_names
 
 DATA = Path(__file__).parent / "data"
 SMALL = ("--layers", "2", "--n", "16", "--reps", "2")
@@ -401,4 +401,6 @@ def test_the_metavar_of_a_backend_names_every_library(ckpt: Command) -> None:
 
 def test_a_wrong_name_lists_all(ckpt: Command) -> None:
     for option, names in (("--workload", workload_names()), ("--engine", ["ckpt", *engines()])):
-        assert f"known: {', '.join(names)}" in ckpt("run", option, "qqqqqqqq").err
+        told = ckpt("run", option, "qqqqqqqq").err
+        forms = ["FILE.py:FUNCTION" if name == PROGRAM else name for name in names]
+        assert f"known: {', '.join(sorted(forms))}\n" in told
