@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 
 from ckptcli.cli.main import run_command
+from tests.backend_kit import NEEDS_TORCH
+from tests.torch_modules import profiled
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, NEEDS_TORCH]
 
 FILE = '''
 import random
@@ -190,13 +192,6 @@ def file(tmp_path: Path) -> str:
     path = tmp_path / "net.py"
     path.write_text(FILE)
     return str(path)
-
-
-def profiled(capsys: pytest.CaptureFixture[str], module: str, *arguments: str) -> dict[str, Any]:
-    command = ["run", "--engine", "torch", "--module", module, "--reps", "2", "--json"]
-    assert run_command([*command, *arguments]) == 0
-    found: dict[str, Any] = json.loads(capsys.readouterr().out)
-    return found
 
 
 def test_a_child_that_computes_something_else_again(

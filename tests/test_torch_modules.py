@@ -13,6 +13,7 @@ import pytest
 
 from ckptcli.cli.main import run_command
 from tests.backend_kit import NEEDS_TORCH
+from tests.torch_modules import profiled
 
 pytestmark = [pytest.mark.slow, NEEDS_TORCH]
 
@@ -157,13 +158,6 @@ def file(tmp_path: Path) -> str:
     path = tmp_path / "net.py"
     path.write_text(FILE)
     return str(path)
-
-
-def profiled(capsys: pytest.CaptureFixture[str], module: str, *arguments: str) -> dict[str, Any]:
-    command = ["run", "--engine", "torch", "--module", module, "--reps", "2", "--json"]
-    assert run_command([*command, *arguments]) == 0
-    found: dict[str, Any] = json.loads(capsys.readouterr().out)
-    return found
 
 
 def listed(capsys: pytest.CaptureFixture[str], module: str) -> dict[str, Any]:
