@@ -116,6 +116,37 @@ class Loop(nn.Module):
         return x
 
 
+class Replaced(nn.Module):
+    """Its forward is its own, not its class's, as of a module that is compiled."""
+
+    def __init__(self):
+        super().__init__()
+        self.inner = nn.Linear(8, 8)
+        self.forward = lambda x: torch.tanh(self.inner(x))
+
+
+class Around(nn.Module):
+    """One child with a forward of its own, a compiled one, and one that is called by keyword."""
+
+    def __init__(self):
+        super().__init__()
+        self.replaced = Replaced()
+        self.compiled = torch.jit.script(nn.Linear(8, 8))
+        self.by_keyword = nn.Linear(8, 8)
+        self.example_input = torch.rand(4, 8)
+
+    def forward(self, x):
+        return self.by_keyword(input=self.compiled(self.replaced(x)))
+
+
+def compiled_inside():
+    return nn.Sequential(torch.jit.script(nn.Linear(8, 8)), nn.Tanh()), torch.rand(4, 8)
+
+
+def compiled_whole():
+    return torch.jit.script(nn.Sequential(nn.Linear(8, 8), nn.Tanh())), torch.rand(4, 8)
+
+
 class Bare(nn.Module):
     """Its one parameter is its own; its child has none."""
 
@@ -263,6 +294,18 @@ def test_children_that_no_sequential_calls_cannot_be_grouped(
     assert len(rows["remat"]["regions"]) == (5 if name == "Net" else 3)
     assert rows["remat"]["agreement"]["gradient_ulp"] == 0.0
     assert "the module's own forward calls its children" in rows["remat:every=3"]["reason"]
+
+
+@pytest.mark.filterwarnings("ignore:.*torch.jit:DeprecationWarning")
+def test_what_is_compiled_is_out_of_reach(capsys: pytest.CaptureFixture[str], file: str) -> None:
+    around = rows_of(capsys, f"{file}:Around", "remat")["remat"]
+    assert around["regions"] == [["replaced"], ["by_keyword"]]
+    inside = rows_of(capsys, f"{file}:compiled_inside", "remat")["remat"]
+    assert inside["regions"] == [["0", "1"]]
+    for row in (around, inside):
+        assert row["agreement"]["gradient_ulp"] == 0.0
+    whole = rows_of(capsys, f"{file}:compiled_whole", "remat")["remat"]
+    assert whole["reason"] == "the module has no children to checkpoint"
 
 
 def test_policies_are_those_of_the_engine(capsys: pytest.CaptureFixture[str], file: str) -> None:

@@ -36,6 +36,7 @@ class Places:
         handles = [
             handle
             for path, part in module.named_modules()
+            if not isinstance(part, torch.jit.ScriptModule)  # these take no hooks
             for handle in self._follow(part, _label(path, part))
         ]
         try:

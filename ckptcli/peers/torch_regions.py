@@ -7,7 +7,8 @@ that its elements stand for it. A Sequential among others is one child.
 A region without a parameter has nothing to save by itself: it joins the one before it, or the one
 behind it at the start. Where no Sequential calls the children, the user's own forward does, in an
 order and with work between that a region cannot contain: a checkpoint then fits around one child at
-a time, and a child without a parameter has none.
+a time, and a child without a parameter has none. A ScriptModule can be called inside a region, but
+what it calls, and how, is out of reach.
 """
 
 from __future__ import annotations
@@ -71,7 +72,9 @@ def children_of(module: torch.nn.Module) -> Children:
     while len(parts) == 1 and isinstance(parts[0][1], _CONTAINERS):
         ((path, parent),) = parts
         parts = _parts(f"{path}.", parent)
-    if type(parent).forward is torch.nn.Sequential.forward:
+    if isinstance(parent, torch.jit.ScriptModule):
+        return Children([], None)
+    if _has_forward_of(torch.nn.Sequential, parent):
         return Children(parts, parent)
     return Children(_called(parts), None)
 
@@ -85,13 +88,18 @@ def _parts(prefix: str, module: torch.nn.Module) -> list[Part]:
     return [(f"{prefix}{name}", m) for name, m in module._modules.items() if m is not None]
 
 
+def _has_forward_of(kind: type[torch.nn.Module], module: torch.nn.Module) -> bool:
+    """Neither its class nor the module itself, as one that is compiled, has another."""
+    return getattr(module.forward, "__func__", None) is kind.forward
+
+
 def _called(parts: Sequence[Part]) -> list[Part]:
     """Each module that can be called, once; elements instead of what has no forward."""
     found: dict[int, Part] = {}
     waiting = list(parts)[::-1]
     while waiting:
         path, module = waiting.pop()
-        if type(module).forward is torch.nn.Module.forward:
+        if _has_forward_of(torch.nn.Module, module):
             waiting += _parts(f"{path}.", module)[::-1]
         else:
             found.setdefault(id(module), (path, module))
@@ -122,7 +130,13 @@ def module_regions(children: Children, strategy: Strategy) -> list[ModuleRegion]
 def _alone(regions: Sequence[ModuleRegion]) -> list[ModuleRegion]:
     if any(region.policy is not None and len(region.parts) > 1 for region in regions):
         raise NoPeer(_NOT_ALONE)
-    return [r if _has_parameters(r) else replace(r, policy=None) for r in regions]
+    return [r if _can_stand_alone(r) else replace(r, policy=None) for r in regions]
+
+
+def _can_stand_alone(region: ModuleRegion) -> bool:
+    """A ScriptModule keeps its own forward, whatever is put in its place."""
+    compiled = any(isinstance(module, torch.jit.ScriptModule) for _, module in region.parts)
+    return _has_parameters(region) and not compiled
 
 
 def _joined(regions: Sequence[ModuleRegion]) -> list[ModuleRegion]:
