@@ -221,3 +221,11 @@ def test_jaxs_table_comes_out_of_the_command(name: str, row: str) -> None:
     assert (done.returncode, done.stderr) == (0, "")
     assert f"jax {strategy} (JAX " in done.stdout
     assert f"\n  recomputes {row}\n  loss within" in done.stdout
+
+
+@NEEDS_TORCH
+def test_pytorch_runs_beside_ckpt_on_pytorch(capsys: pytest.CaptureFixture[str]) -> None:
+    """ckpt's own backend turns PyTorch's autograd off, which its engine needs."""
+    chosen = ("-s", "none", "-s", "remat", "--backend", "torch", "--engine", "torch")
+    data = printed(capsys, *chosen, "--threads", "1")
+    assert [peer["agreement"]["agrees"] for peer in data["peers"]] == [True, True]

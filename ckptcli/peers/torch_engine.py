@@ -96,10 +96,13 @@ class TorchNetwork:
             first += region.size
 
     def forward(self) -> torch.Tensor:
-        h = self.x
-        for weights, call in self._groups:
-            h = call(_layers, h, weights)
-        return h.sum()
+        import torch
+
+        with torch.enable_grad():  # ckpt's own backend may be PyTorch, with its autograd off
+            h = self.x
+            for weights, call in self._groups:
+                h = call(_layers, h, weights)
+            return h.sum()
 
     def backward(self, state: torch.Tensor) -> tuple[torch.Tensor, Sequence[torch.Tensor]]:
         import torch
