@@ -404,3 +404,11 @@ def test_a_wrong_name_lists_all(ckpt: Command) -> None:
         told = ckpt("run", option, "qqqqqqqq").err
         forms = ["FILE.py:FUNCTION" if name == PROGRAM else name for name in names]
         assert f"known: {', '.join(sorted(forms))}\n" in told
+
+
+def test_the_seed_has_an_effect_on_every_workload(ckpt: Command) -> None:
+    """The order of rounds and the directions of `check` follow from it."""
+    workload = f"graph:{DATA / 'burn_conformance.jsonl'}#0"
+    told = ckpt("check", "--workload", workload, "--seed", "3", "--chi", "3").err
+    assert "--chi has no effect" in told
+    assert "--seed has no effect" not in told

@@ -16,6 +16,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+from ckptcli import units
 from ckptcli.errors import UsageError
 from ckptcli.measure.analysis import analysed
 from ckptcli.measure.record import RunRecord, StrategyRecord, Trace
@@ -23,7 +24,7 @@ from ckptcli.measure.record_json import read_record
 from ckptcli.measure.rounds import Plan
 from ckptcli.profiling.profile import profile
 from ckptcli.report.charts import common_span, curve
-from ckptcli.report.comparison import HEADER, command_line
+from ckptcli.report.comparison import HEADER, command_line, rows
 from ckptcli.report.drawing.markup import Markup, element, escaped
 from ckptcli.report.formats import exporter_for, registry
 from ckptcli.report.formats.csv import HEADER as CSV_HEADER
@@ -369,3 +370,12 @@ def test_only_markup_is_taken_as_it_is() -> None:
         '<line x1="1" y1="0" stroke-width="1.26"></line>'
     )
     assert escaped("a\x00\x1b\udc80\ufffeb") == "a\ufffd\ufffd\ufffd\ufffdb"
+
+
+def test_the_peak_is_the_ledgers_with_temporaries_beside_it() -> None:
+    record = RECORDS["two strategies"]
+    memory = replace(record.strategies[0].memory, traced_peak_forward_bytes=2**30)
+    strategy = replace(record.strategies[0], memory=memory)
+    (row,) = rows(replace(record, strategies=(strategy,)))
+    peak = row[HEADER.index("peak")]
+    assert peak.whole == f"{units.size(memory.ledger_peak_bytes)}, with temporaries 1.0 GiB"

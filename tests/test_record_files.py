@@ -53,12 +53,14 @@ def test_a_newer_schema_is_refused_by_name(schema: str) -> None:
 
 @pytest.mark.parametrize("schema", ["ckpt.compare/1", "pyperf", 1, None, ["ckpt.run/1"]])
 def test_a_foreign_schema_is_refused_by_name(schema: Any) -> None:
-    refused(json.dumps({**whole(), "schema": schema}), "has schema `.*`, not `ckpt.run/1`")
+    error = refused(json.dumps({**whole(), "schema": schema}), "has schema")
+    assert error.message == f"`old.json` has schema `{schema}`, not `ckpt.run/1`"
 
 
 @pytest.mark.parametrize("text", ["[]", "[1, 2]", "1", "null", '"ckpt.run/1"', "{}", "true"])
 def test_what_is_no_record_is_refused(text: str) -> None:
-    refused(text, "has schema `None`, not `ckpt.run/1`")
+    error = refused(text, "has schema")
+    assert error.message == "`old.json` has schema `None`, not `ckpt.run/1`"
 
 
 @pytest.mark.parametrize("text", ["", " ", "{", "not json", "[1, 2"])
