@@ -13,21 +13,11 @@ from typing import Any
 
 from ckptcli.measure.analysis import analysed
 from ckptcli.measure.machine import Machine
-from ckptcli.measure.record import (
-    Cost,
-    Life,
-    LiveTensor,
-    Memory,
-    NodeFate,
-    Outcome,
-    PeakLive,
-    Retrieval,
-    RunRecord,
-    StrategyRecord,
-    TimelinePoint,
-    Trace,
-)
+from ckptcli.measure.memory import LiveTensor, Memory, PeakLive
+from ckptcli.measure.record import RunRecord
 from ckptcli.measure.rounds import Sample
+from ckptcli.measure.row import Cost, Outcome, Passes, Row
+from ckptcli.measure.trace import Life, NodeFate, Retrieval, TimelinePoint, Trace
 
 N = 1024
 TENSOR = N * N * 4
@@ -94,22 +84,23 @@ def samples(times_s: Iterable[float], forward_share: float = 0.4) -> tuple[Sampl
     return tuple(Sample(t * forward_share, t - t * forward_share, 1234.5) for t in times_s)
 
 
-def none_record(times_s: Sequence[float] = STEADY, **changes: Any) -> StrategyRecord:
+def none_record(times_s: Sequence[float] = STEADY, **changes: Any) -> Row:
     """`none`: holds m, s and h of each layer but the last h."""
     at_peak = {"parameter": 2, "input": 1, "saved": 5, "gradient": 1}
-    record = StrategyRecord(
+    record = Row(
         strategy="none",
         device="Device<Autodiff { device: Numpy(Cpu), checkpointing: Disabled }>",
         reference=False,
         memory=_memory(saved=5, forward_peak=6, backward_peak=6, at_peak=at_peak),
         outcome=_outcome({}),
         cost=_cost(recomputed_flops=0, recomputed_moved=0),
+        passes=Passes(),
         trace=_trace(NONE_POINTS, {3: "saved", 4: "saved", 5: "saved", 6: "saved", 7: "saved"}),
     )
     return replace(_timed(record, times_s), **changes)
 
 
-def balanced_record(times_s: Sequence[float] = STEADY, **changes: Any) -> StrategyRecord:
+def balanced_record(times_s: Sequence[float] = STEADY, **changes: Any) -> Row:
     """`balanced`: holds the products, computes the rest again."""
     at_peak = {
         "parameter": 2,
@@ -120,24 +111,31 @@ def balanced_record(times_s: Sequence[float] = STEADY, **changes: Any) -> Strate
         "gradient of a parameter": 1,
     }
     fates = {3: "saved", 4: "recomputed", 5: "recomputed", 6: "saved", 7: "recomputed"}
-    record = StrategyRecord(
+    record = Row(
         strategy="balanced",
         device="Device<Autodiff { device: Numpy(Cpu), checkpointing: Balanced }>",
         reference=False,
         memory=_memory(saved=2, forward_peak=5, backward_peak=5, at_peak=at_peak),
         outcome=_outcome({"mul": 1, "sigmoid": 2}),
         cost=_cost(recomputed_flops=3 * N * N, recomputed_moved=7 * TENSOR),
+        passes=Passes(),
         trace=_trace(BALANCED_POINTS, fates),
     )
     return replace(_timed(record, times_s), **changes)
 
 
-def run_record(*strategies: StrategyRecord, **changes: Any) -> RunRecord:
-    """A whole run of these strategies, by default of both, with all that is derived."""
+def run_record(*rows: Row, **changes: Any) -> RunRecord:
+    """A whole run of these rows, by default of both, with all that is derived."""
     record = RunRecord(
-        workload={"name": "silu", "layers": 2, "n": N, "batch": N, "dtype": "float32"},
-        title=f"n = {N}, layers = 2",
-        backend="Numpy(Cpu)",
+        workload={
+            "name": "silu",
+            "title": f"n = {N}, layers = 2",
+            "layers": 2,
+            "n": N,
+            "batch": N,
+            "dtype": "float32",
+        },
+        device="Numpy(Cpu)",
         machine=MACHINE,
         version="0.1.0",
         seed=0,
@@ -147,13 +145,13 @@ def run_record(*strategies: StrategyRecord, **changes: Any) -> RunRecord:
         partial=False,
         config={"layers": 2, "n": N, "batch": None, "dtype": "float32", "threads": None},
         warnings=(),
-        strategies=strategies or (none_record(), balanced_record()),
+        rows=rows or (none_record(), balanced_record()),
     )
     return analysed(replace(record, **changes))
 
 
-def _timed(record: StrategyRecord, times_s: Sequence[float]) -> StrategyRecord:
-    return replace(record, warmup=samples([0.125]), samples=samples(times_s))
+def _timed(record: Row, times_s: Sequence[float]) -> Row:
+    return replace(record, passes=Passes(samples([0.125]), samples(times_s)))
 
 
 def _memory(

@@ -10,6 +10,7 @@ import time
 from abc import abstractmethod
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from ckptcli.backends.dtypes import DTYPES
@@ -28,6 +29,15 @@ class Array(Protocol):
     def dtype(self) -> Any: ...
     @property
     def nbytes(self) -> int: ...
+
+
+@dataclass(frozen=True, slots=True)
+class AcceleratorFacts:
+    """A device beside the host's processor. None: not known."""
+
+    model: str
+    memory_bytes: int | None
+    driver: str | None
 
 
 class Namespace(Protocol):
@@ -55,6 +65,8 @@ class Backend(Protocol):
         operand_errors: what a function of the namespace raises for operands that do not fit.
         is_deterministic: whether the same calls on the same operands give the same bits.
         is_cpu: whether it computes on the host's processor.
+        waits_for_threads: whether its threads wait for each other at the end of every op, so that
+            one without a core stops all.
         is_traced: whether tracemalloc sees what a kernel allocates.
     """
 
@@ -67,6 +79,7 @@ class Backend(Protocol):
     operand_errors: tuple[type[Exception], ...] = (ValueError,)
     is_deterministic: bool = True
     is_cpu: bool = True
+    waits_for_threads: bool = False
     is_traced: bool = False
 
     @abstractmethod
@@ -115,6 +128,10 @@ class Backend(Protocol):
         """The free memory of a device that has its own; None where that is the host's."""
         return None
 
+    def accelerator(self) -> AcceleratorFacts | None:
+        """The device that computes; None for the host's processor."""
+        return None
+
     def limit_threads(self, count: int) -> None:
         """Compute with `count` threads, where the library has threads beside those of the BLAS."""
         return None
@@ -122,6 +139,11 @@ class Backend(Protocol):
     def release_cached(self) -> None:
         """Give back the memory that the library keeps for later."""
         return None
+
+
+def cuda_version(number: int) -> str:
+    """`CUDA 12.4` for 12040, as a driver tells what it can run."""
+    return f"CUDA {number // 1000}.{number % 1000 // 10}"
 
 
 def dtype_error(backend: Backend, dtype: object) -> DtypeError:

@@ -19,7 +19,14 @@ import cupyx.scipy.special
 import numpy as np
 
 from ckptcli.backends import numpy_namespace
-from ckptcli.backends.base import Array, Backend, Namespace, dtype_error
+from ckptcli.backends.base import (
+    AcceleratorFacts,
+    Array,
+    Backend,
+    Namespace,
+    cuda_version,
+    dtype_error,
+)
 from ckptcli.backends.composed import composed
 from ckptcli.backends.host_copy import HostCopy
 from ckptcli.backends.memory import AllocatorPeak, MemoryAccount
@@ -125,6 +132,13 @@ class CupyBackend(Backend):
 
     def free_bytes(self) -> int:
         return int(self.device.mem_info[0])
+
+    def accelerator(self) -> AcceleratorFacts:
+        runtime = cupy.cuda.runtime
+        name = runtime.getDeviceProperties(self.device.id)["name"]
+        model = name.decode() if isinstance(name, bytes) else str(name)
+        driver = cuda_version(runtime.driverGetVersion())
+        return AcceleratorFacts(model, int(self.device.mem_info[1]), driver)
 
     def release_cached(self) -> None:
         cupy.get_default_memory_pool().free_all_blocks()

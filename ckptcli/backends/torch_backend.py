@@ -16,7 +16,14 @@ from typing import Any, cast
 import numpy as np
 import torch
 
-from ckptcli.backends.base import Array, Backend, Namespace, dtype_error
+from ckptcli.backends.base import (
+    AcceleratorFacts,
+    Array,
+    Backend,
+    Namespace,
+    cuda_version,
+    dtype_error,
+)
 from ckptcli.backends.memory import AllocatorPeak, MemoryAccount, UnknownMemory
 from ckptcli.backends.numpy_backend import NumpyBackend
 from ckptcli.backends.registry import DeviceFacts
@@ -54,6 +61,7 @@ class TorchBackend(Backend):
     name = "torch"
     library = f"PyTorch {torch.__version__}"
     operand_errors = (ValueError, RuntimeError, IndexError)
+    waits_for_threads = True
 
     def __init__(self, device: str = "cpu") -> None:
         self.device = torch.device(device)
@@ -106,6 +114,13 @@ class TorchBackend(Backend):
             torch.cuda.synchronize(self.device)
         elif self.device.type == "mps":
             torch.mps.synchronize()
+
+    def accelerator(self) -> AcceleratorFacts | None:
+        if self.device.type != "cuda":
+            return None if self.is_cpu else AcceleratorFacts(str(self.device), None, None)
+        facts = torch.cuda.get_device_properties(self.device)
+        driver = cuda_version(torch._C._cuda_getDriverVersion())
+        return AcceleratorFacts(facts.name, facts.total_memory, driver)
 
     def clock(self) -> Callable[[], float]:
         if self.device.type == "cuda":

@@ -123,7 +123,7 @@ def _print(workload: Workload, checks: list[Check], as_json: bool) -> None:
 
 
 def _as_object(workload: Workload, checks: list[Check]) -> dict[str, Any]:
-    from ckptcli.measure.record_json import with_finite_numbers
+    from ckptcli.measure.codec import with_finite_numbers
 
     warnings: list[str] = []
     data = [{**asdict(found), "passed": found.passed} for found in checks]

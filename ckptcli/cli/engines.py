@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ckptcli.cli.names import completing
-from ckptcli.peers import OURS
+from ckptcli.measure import OURS
 
 if TYPE_CHECKING:
     from ckptcli.peers.base import Engine

@@ -96,8 +96,8 @@ def _print(params: dict[str, Any], record: ExperimentRecord) -> None:
 
         click.echo(experiment_json(record), nl=False)
         return
-    from ckptcli.report.console import Screen
     from ckptcli.report.experiment_console import render_experiment
+    from ckptcli.report.screen import Screen
 
     screen = Screen(
         params["width"] or screen_width(sys.stdout),

@@ -20,8 +20,8 @@ from ckptcli.errors import UsageError
 
 if TYPE_CHECKING:
     from ckptcli.checkpoint.strategies.base import Strategy
-    from ckptcli.measure.module_record import ModuleRecord
-    from ckptcli.report.console import Screen
+    from ckptcli.measure.record import RunRecord
+    from ckptcli.report.screen import Screen
 
 ENGINE = "torch"
 TAKEN = frozenset(
@@ -73,14 +73,14 @@ def _strategies(texts: Sequence[str]) -> list[Strategy]:
     return [*parse_strategies(DEFAULT[:1]), *others]
 
 
-def _tell_failures(record: ModuleRecord) -> int:
+def _tell_failures(record: RunRecord) -> int:
     """5 for a wrong value, 1 for a strategy under which the module failed, which stderr names."""
-    reasons = {row.strategy: row.reason for row in record.rows}
-    for name in record.failed:
-        click.echo(f"Error: {name}: {reasons[name]}", err=True)
-    if any(judgement.word == "wrong" for judgement in record.judgements.values()):
+    failed = [row for row in record.rows if row.failed]
+    for row in failed:
+        click.echo(f"Error: {row.strategy}: {row.reason}", err=True)
+    if any(row.is_wrong for row in record.rows):
         return WRONG
-    return FAILED if record.failed else 0
+    return FAILED if failed else 0
 
 
 def _profiled(
@@ -117,10 +117,10 @@ def saved_module(ctx: click.Context) -> None:
     params = ctx.params
     warn(_checked(ctx), params["quiet"])
     with opened_engines((ENGINE,), None):
-        from ckptcli.measure.module_record import saved_object
+        from ckptcli.measure.module_saved import saved_object
         from ckptcli.peers.torch_module import load_module
         from ckptcli.peers.torch_saved import saved_by_module
-        from ckptcli.report.module_console import render_module_saved
+        from ckptcli.report.module_saved_console import render_module_saved
 
         user = load_module(params["module_text"], params["seed"])
         saved = saved_by_module(user, params["seed"])
@@ -131,17 +131,17 @@ def saved_module(ctx: click.Context) -> None:
 
 
 def _print_profile(record: Any, params: dict[str, Any]) -> None:
-    from ckptcli.measure.module_record import module_json
-    from ckptcli.report.module_console import render_module
+    from ckptcli.measure.record_json import record_json
+    from ckptcli.report.console import render_run
 
     if params["as_json"]:
-        click.echo(module_json(record), nl=False)
+        click.echo(record_json(record), nl=False)
     else:
-        click.echo(render_module(record, _screen(params)), nl=False, color=True)
+        click.echo(render_run(record, _screen(params)), nl=False, color=True)
 
 
 def _screen(params: dict[str, Any]) -> Screen:
-    from ckptcli.report.console import Screen
+    from ckptcli.report.screen import Screen
 
     return Screen(
         params.get("width") or screen_width(sys.stdout),

@@ -14,7 +14,7 @@ from ckptcli.errors import RecordFileError
 
 if TYPE_CHECKING:
     from ckptcli.measure.record import RunRecord
-    from ckptcli.report.console import Screen
+    from ckptcli.report.screen import Screen
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -41,7 +41,7 @@ def screen_options(function: Function) -> Function:
 
 def screen_from_options(params: dict[str, Any]) -> Screen:
     """What stdout can show, as the options say."""
-    from ckptcli.report.console import Screen
+    from ckptcli.report.screen import Screen
 
     return Screen(
         params["width"] or screen_width(sys.stdout),
@@ -57,7 +57,6 @@ def read_record_file(name: str) -> RunRecord:
         RecordFileError: it cannot be read, or is no record.
     """
     from ckptcli.measure.record_json import read_record
-    from ckptcli.measure.record_types import first_mismatch
 
     place = "stdin" if name == STDIN else f"`{name}`"
     try:
@@ -75,9 +74,6 @@ def read_record_file(name: str) -> RunRecord:
         raise RecordFileError(
             f"{place} has a figure that no run can have: {error}", "was it written by `ckpt run`?"
         ) from error
-    mismatch = first_mismatch(record)
-    if mismatch is not None:
-        raise RecordFileError(f"{place} is no record: {mismatch}", "was it written by `ckpt run`?")
     return record
 
 

@@ -215,8 +215,7 @@ def _profile(
 
 def _estimate(record: RunRecord) -> str:
     return ", ".join(
-        f"{strategy.strategy} {duration(strategy.median_s('total'))}"
-        for strategy in record.strategies
+        f"{record.label(row)} {duration(row.median_s('total'))}" for row in record.rows
     )
 
 
@@ -293,7 +292,8 @@ def _print(params: dict[str, Any], record: RunRecord, exports: Exports) -> None:
 
         click.echo(record_json(record), nl=False)
     else:
-        from ckptcli.report.console import Screen, render_run
+        from ckptcli.report.console import render_run
+        from ckptcli.report.screen import Screen
 
         screen = Screen(
             params["width"] or screen_width(sys.stdout),
@@ -318,19 +318,20 @@ def _exit_code(record: RunRecord, gates: Sequence[Condition], strict: bool) -> i
     """5 for a wrong gradient, ours or a peer's, 3 for a condition that holds, 4 under --strict."""
     from ckptcli.measure.conditions import Subject, fired
 
-    reference = record.reference
     subjects = [
-        Subject(s.strategy, s, None if s is reference else reference, s.ratios, s is reference)
-        for s in record.strategies
+        Subject(
+            record.label(row), row, record.base_of(row), row.ratios, record.base_of(row) is None
+        )
+        for row in record.rows
+        if row.reason is None
     ]
     sentences = [sentence for gate in gates for sentence in fired(gate, subjects)]
     for sentence in sentences:
         click.echo(f"failed: {sentence}", err=True)
-    if any(s.judgement and s.judgement.word == "wrong" for s in record.strategies):
-        return WRONG
-    if any(peer.agreement and not peer.agreement.agrees for peer in record.peers):
+    if any(row.is_wrong for row in record.rows):
         return WRONG
     if sentences:
         return FAILED_CONDITION
-    unclear = any(s.ratios and s.ratios["total"].verdict == "unclear" for s in record.strategies)
+    ratios = [row.ratios["total"] for row in record.rows if row.ratios and "total" in row.ratios]
+    unclear = any(ratio.verdict == "unclear" for ratio in ratios)
     return UNTRUSTWORTHY if strict and unclear else 0

@@ -83,8 +83,8 @@ def command(
 
 
 def _print(workload: Workload, held: dict[str, list[SavedTensor]], as_json: bool) -> None:
-    from ckptcli.report.console import Screen
     from ckptcli.report.saved_console import render_by_hand, render_saved
+    from ckptcli.report.screen import Screen
 
     beside = {name: _beside_by_hand(workload, saved) for name, saved in held.items()}
     if as_json:

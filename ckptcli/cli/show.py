@@ -12,8 +12,9 @@ from ckptcli.cli.settings import SettingsCommand
 from ckptcli.errors import UsageError
 
 if TYPE_CHECKING:
-    from ckptcli.measure.record import RunRecord, StrategyRecord
-    from ckptcli.report.console import Screen
+    from ckptcli.measure.record import RunRecord
+    from ckptcli.measure.row import Row
+    from ckptcli.report.screen import Screen
 
 VIEWS = ("stats", "hist", "timeline")
 
@@ -52,20 +53,20 @@ def command(ctx: click.Context, /, name: str, as_json: bool, **_: Any) -> None:
 
 
 def _statistics(record: RunRecord, screen: Screen) -> Iterator[str]:
-    from ckptcli.measure.record import PHASES
+    from ckptcli.measure.row import PHASES
     from ckptcli.measure.statistics import describe
     from ckptcli.report.distribution import statistics_table
 
     for strategy in _timed(record):
-        phases = {phase: describe(strategy.seconds(phase)) for phase in PHASES}
-        yield screen.render(statistics_table(strategy.strategy, phases, screen))
+        phases = {p: describe(known) for p in PHASES if (known := strategy.seconds(p))}
+        yield screen.render(statistics_table(record.label(strategy), phases, screen))
 
 
 def _histogram(record: RunRecord, screen: Screen) -> Iterator[str]:
     from ckptcli.measure.histogram import histogram
     from ckptcli.report.distribution import histogram_text
 
-    groups = {strategy.strategy: strategy.seconds("total") for strategy in _timed(record)}
+    groups = {record.label(strategy): strategy.seconds("total") for strategy in _timed(record)}
     yield histogram_text(histogram(groups), screen.width, screen.unicode)
 
 
@@ -80,13 +81,8 @@ def _timeline(record: RunRecord, screen: Screen) -> Iterator[str]:
 _VIEWS = {"stats": _statistics, "hist": _histogram, "timeline": _timeline}
 
 
-def _timed(record: RunRecord) -> list[StrategyRecord]:
-    """The strategies with samples.
-
-    Raises:
-        UsageError: there are none.
-    """
-    timed = [strategy for strategy in record.strategies if strategy.samples]
+def _timed(record: RunRecord) -> list[Row]:
+    timed = [row for row in record.rows if row.samples]
     if not timed:
         raise UsageError("the record has no complete round", "show it without --stats and --hist")
     return timed

@@ -17,7 +17,9 @@ from typing import TypeAlias
 
 from ckptcli.errors import UsageError
 from ckptcli.measure.bootstrap import unpaired_ratio
-from ckptcli.measure.record import PHASES, RunRecord, StrategyRecord
+from ckptcli.measure.record import RunRecord
+from ckptcli.measure.rounds import Sample
+from ckptcli.measure.row import PHASES, Row
 from ckptcli.measure.statistics import Ratio
 
 FEWEST_PROCESSES = 2
@@ -26,8 +28,8 @@ ENOUGH_PROCESSES = 5
 comparisons of 2 processes each, in 10 of 3, in 4 to 7 of 5, in 3 of 10."""
 
 
-_Pair: TypeAlias = tuple[StrategyRecord, StrategyRecord]
-"""A strategy in the base and in the new run."""
+_Pair: TypeAlias = tuple[Row, Row]
+"""A strategy of one engine in the base and in the new run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,33 +46,37 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """An exact figure before and after."""
+    """An exact figure before and after; None where it is not known."""
 
-    base: int
-    new: int
+    base: int | None
+    new: int | None
 
     @property
     def percent(self) -> float | None:
-        """The change in percent; None from nothing."""
-        return (self.new / self.base - 1.0) * 100.0 if self.base else None
+        """The change in percent; None from nothing, or where a figure is not known."""
+        if self.base is None or self.new is None or not self.base:
+            return None
+        return (self.new / self.base - 1.0) * 100.0
 
 
 @dataclass(frozen=True, slots=True)
 class StrategyComparison:
-    """One strategy in both runs.
+    """One strategy of one engine in both runs.
 
     Attributes:
-        ratios: new over base for each phase; None where a side has no sample.
-        saved_bytes, peak_bytes, recomputed_nodes: exact figures; the peak is the ledger's.
-        gradients_identical: bit for bit; None where the seeds differ.
+        strategy: how the new run calls it.
+        ratios: new over base for each phase that both time; None where a side has no sample.
+        saved_bytes, peak_bytes, ledger_peak_bytes, recomputed_nodes: exact figures.
+        gradients_identical: bit for bit; None where the seeds differ, or nobody has the bits.
     """
 
     strategy: str
-    base: StrategyRecord
-    new: StrategyRecord
+    base: Row
+    new: Row
     ratios: dict[str, Ratio] | None
     saved_bytes: Change
     peak_bytes: Change
+    ledger_peak_bytes: Change
     recomputed_nodes: Change
     gradients_identical: bool | None
 
@@ -134,17 +140,18 @@ def compare(
         *([_machine_cap(machines)] if machines and not allow_different_machines else []),
     ]
     same_seed = base.seed == new.seed
-    names = [strategy.strategy for strategy, _ in pairs]
+    common = [row.key for row, _ in pairs]
     return RunComparison(
         base=base,
         new=new,
         threshold=threshold,
         comparisons=len(pairs),
         strategies=tuple(
-            _compared(*pair, threshold, len(pairs), caps, same_seed) for pair in pairs
+            _compared(new.label(pair[1]), *pair, threshold, len(pairs), caps, same_seed)
+            for pair in pairs
         ),
-        only_base=tuple(s.strategy for s in base.strategies if s.strategy not in names),
-        only_new=tuple(s.strategy for s in new.strategies if s.strategy not in names),
+        only_base=tuple(base.label(row) for row in _figured(base) if row.key not in common),
+        only_new=tuple(new.label(row) for row in _figured(new) if row.key not in common),
         machine_differences=machines,
         caps=tuple(caps),
         notes=(
@@ -154,14 +161,15 @@ def compare(
     )
 
 
-def processes_of(record: StrategyRecord) -> int:
+def processes_of(row: Row) -> int:
     """How many processes the samples come from."""
-    return len({sample.process for sample in record.samples})
+    return len({sample.process for sample in row.samples})
 
 
 def _refuse_other_workload(base: RunRecord, new: RunRecord) -> None:
     differences = _differences(
-        {"device": base.backend, **base.workload}, {"device": new.backend, **new.workload}
+        {"device": base.device, **base.workload, "title": None},
+        {"device": new.device, **new.workload, "title": None},
     )
     if differences:
         raise UsageError(
@@ -179,19 +187,25 @@ def _differences(base: Mapping[str, object], new: Mapping[str, object]) -> list[
 
 
 def _surroundings(record: RunRecord) -> dict[str, object]:
-    """The machine, and the array library; NumPy's version is the machine's already."""
-    library = {} if record.library.startswith("NumPy ") else {"library": record.library}
-    return {**asdict(record.machine), **library}
+    """The machine, and the library that computes instead of NumPy's version, which may be it."""
+    machine = asdict(record.machine)
+    del machine["numpy"]
+    return {**machine, "library": record.library}
+
+
+def _figured(record: RunRecord) -> list[Row]:
+    """The rows that have figures."""
+    return [row for row in record.rows if row.reason is None]
 
 
 def _pairs(base: RunRecord, new: RunRecord) -> list[_Pair]:
-    """The strategies that both have, in the order of `new`."""
-    by_name = {strategy.strategy: strategy for strategy in base.strategies}
-    pairs = [(by_name[s.strategy], s) for s in new.strategies if s.strategy in by_name]
+    """The rows that both have, in the order of `new`."""
+    by_key = {row.key: row for row in _figured(base)}
+    pairs = [(by_key[row.key], row) for row in _figured(new) if row.key in by_key]
     if not pairs:
+        named = [", ".join(map(run.label, _figured(run))) or "none" for run in (base, new)]
         raise UsageError(
-            f"no strategy is in both runs: the base has {', '.join(by_name) or 'none'}, the other "
-            f"{', '.join(s.strategy for s in new.strategies) or 'none'}",
+            f"no strategy is in both runs: the base has {named[0]}, the other {named[1]}",
             "run both with the same --strategy",
         )
     return pairs
@@ -254,61 +268,71 @@ def _notes(base: RunRecord, new: RunRecord, machines: Sequence[Difference]) -> l
 
 
 def _compared(
-    base: StrategyRecord,
-    new: StrategyRecord,
+    name: str,
+    base: Row,
+    new: Row,
     threshold: float,
     comparisons: int,
     caps: Sequence[str],
     same_seed: bool,
 ) -> StrategyComparison:
-    ratios = _ratios(base, new, threshold, comparisons)
+    ratios = _ratios(name, base, new, threshold, comparisons)
     if caps:
         ratios = {phase: replace(ratio, verdict="unclear") for phase, ratio in ratios.items()}
-    same = base.outcome.grad_sha256 == new.outcome.grad_sha256
+    ledgers = [None if r.memory is None else r.memory.ledger_peak_bytes for r in (base, new)]
     return StrategyComparison(
-        strategy=new.strategy,
+        strategy=name,
         base=base,
         new=new,
         ratios=ratios or None,
-        saved_bytes=Change(base.memory.saved_bytes, new.memory.saved_bytes),
-        peak_bytes=Change(base.memory.ledger_peak_bytes, new.memory.ledger_peak_bytes),
-        recomputed_nodes=Change(base.outcome.recomputed_nodes, new.outcome.recomputed_nodes),
-        gradients_identical=same if same_seed else None,
+        saved_bytes=Change(base.saved_bytes, new.saved_bytes),
+        peak_bytes=Change(base.peak_bytes, new.peak_bytes),
+        ledger_peak_bytes=Change(*ledgers),
+        recomputed_nodes=Change(base.recomputed_nodes, new.recomputed_nodes),
+        gradients_identical=_identical(base, new) if same_seed else None,
     )
 
 
-def _ratios(
-    base: StrategyRecord, new: StrategyRecord, threshold: float, comparisons: int
-) -> dict[str, Ratio]:
-    if not (base.samples and new.samples):
-        return {}
+def _identical(base: Row, new: Row) -> bool | None:
+    digests = [None if r.outcome is None else r.outcome.grad_sha256 for r in (base, new)]
+    return None if None in digests else digests[0] == digests[1]
+
+
+def _ratios(name: str, base: Row, new: Row, threshold: float, comparisons: int) -> dict[str, Ratio]:
     return {
         phase: unpaired_ratio(
-            _by_process(new, phase),
-            _by_process(base, phase),
+            _by_process(name, new, phase),
+            _by_process(name, base, phase),
             seed=_seed(base, new),
             threshold=threshold,
             comparisons=comparisons,
         )
         for phase in PHASES
+        if base.seconds(phase) and new.seconds(phase)
     }
 
 
-def _by_process(record: StrategyRecord, phase: str) -> list[list[float]]:
+def _by_process(name: str, row: Row, phase: str) -> list[list[float]]:
     """The samples of a phase, a list a process."""
     groups: dict[int, list[float]] = {}
-    for sample, time_s in zip(record.samples, record.seconds(phase)):
+    for sample, time_s in zip(row.samples, row.seconds(phase)):
         if time_s <= 0.0:
             raise UsageError(
-                f"strategy `{record.strategy}` has a {phase} sample of {time_s:g} s",
+                f"strategy `{name}` has a {phase} sample of {time_s:g} s",
                 "no ratio can be taken of it; measure again",
             )
         groups.setdefault(sample.process, []).append(time_s)
     return list(groups.values())
 
 
-def _seed(base: StrategyRecord, new: StrategyRecord) -> int:
+def _seed(base: Row, new: Row) -> int:
     """A number that only the samples of both decide."""
-    samples = [[asdict(sample) for sample in record.samples] for record in (base, new)]
+    samples = [[_known_of(sample) for sample in row.samples] for row in (base, new)]
     digest = hashlib.sha256(json.dumps(samples, sort_keys=True).encode())
     return int.from_bytes(digest.digest()[:8], "big")
+
+
+def _known_of(sample: Sample) -> dict[str, object]:
+    """A sample that is timed apart says nothing of a whole, as those of older files."""
+    data = asdict(sample)
+    return data if sample.whole_s is not None else {k: v for k, v in data.items() if k != "whole_s"}

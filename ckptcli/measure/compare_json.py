@@ -11,7 +11,8 @@ from dataclasses import asdict
 from typing import Any
 
 from ckptcli.measure.compare import Change, RunComparison, StrategyComparison, processes_of
-from ckptcli.measure.record import PHASES, RunRecord, StrategyRecord
+from ckptcli.measure.record import RunRecord
+from ckptcli.measure.row import PHASES, Row
 from ckptcli.measure.statistics import Ratio
 
 SCHEMA = "ckpt.compare/1"
@@ -41,8 +42,8 @@ def _run(file: str, record: RunRecord) -> dict[str, Any]:
     return {
         "file": file,
         "version": record.version,
-        "workload": {**record.workload, "title": record.title},
-        "device": record.backend,
+        "workload": record.workload,
+        "device": record.device,
         "machine": asdict(record.machine),
         "seed": record.seed,
         "rounds": record.rounds,
@@ -68,7 +69,8 @@ def _strategy(entry: StrategyComparison) -> dict[str, Any]:
         "strategy": entry.strategy,
         **{f"{phase}_s": _times(entry, phase) for phase in PHASES},
         "saved_bytes": _change(entry.saved_bytes),
-        "ledger_peak_bytes": _change(entry.peak_bytes),
+        "peak_bytes": _change(entry.peak_bytes),
+        "ledger_peak_bytes": _change(entry.ledger_peak_bytes),
         "recomputed_nodes": _change(entry.recomputed_nodes),
         "gradients_identical": entry.gradients_identical,
     }
@@ -78,24 +80,26 @@ def _times(entry: StrategyComparison, phase: str) -> dict[str, Any]:
     return {
         "base": _estimate(entry.base, phase),
         "new": _estimate(entry.new, phase),
-        "ratio": None if entry.ratios is None else _ratio(entry.ratios[phase]),
+        "ratio": _ratio(None if entry.ratios is None else entry.ratios.get(phase)),
     }
 
 
-def _estimate(record: StrategyRecord, phase: str) -> dict[str, Any] | None:
-    if record.times is None:
+def _estimate(row: Row, phase: str) -> dict[str, Any] | None:
+    known = row.estimate(phase)
+    if known is None:
         return None
-    times = record.times[phase]
     return {
-        "median": times.median,
-        "low": times.low,
-        "high": times.high,
-        "samples": len(record.samples),
-        "processes": processes_of(record),
+        "median": known.median,
+        "low": known.low,
+        "high": known.high,
+        "samples": len(row.samples),
+        "processes": processes_of(row),
     }
 
 
-def _ratio(ratio: Ratio) -> dict[str, Any]:
+def _ratio(ratio: Ratio | None) -> dict[str, Any] | None:
+    if ratio is None:
+        return None
     return {
         "median": ratio.median,
         "low": ratio.low,

@@ -19,14 +19,15 @@ from dataclasses import dataclass
 
 from ckptcli import units
 from ckptcli.errors import UnknownNameError, UsageError
-from ckptcli.measure.record import StrategyRecord
+from ckptcli.measure.row import Row
 from ckptcli.measure.statistics import Ratio
 
 TIMES = {"time": "total", "forward": "forward", "backward": "backward"}
-EXACT: dict[str, Callable[[StrategyRecord], float]] = {
-    "saved_bytes": lambda record: record.memory.saved_bytes,
-    "peak_bytes": lambda record: record.memory.ledger_peak_bytes,
-    "recomputed": lambda record: record.outcome.recomputed_nodes,
+EXACT: dict[str, Callable[[Row], float | None]] = {
+    "saved_bytes": lambda row: row.saved_bytes,
+    "peak_bytes": lambda row: row.peak_bytes,
+    "ledger_peak_bytes": lambda row: None if row.memory is None else row.memory.ledger_peak_bytes,
+    "recomputed": lambda row: row.recomputed_nodes,
 }
 OPERATORS: dict[str, Callable[[float, float], bool]] = {
     ">": operator.gt,
@@ -57,11 +58,11 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """One strategy that conditions look at, and what it is compared with."""
+    """One row that conditions look at, and what it is compared with."""
 
     name: str
-    own: StrategyRecord
-    base: StrategyRecord | None
+    own: Row
+    base: Row | None
     ratios: dict[str, Ratio] | None
     is_reference: bool
 
@@ -134,22 +135,26 @@ def _value(metric: str, text: str) -> float:
 
 def _near_end(condition: Condition, subject: Subject) -> float | None:
     """The figure to compare: of an interval the end that is nearer to not firing."""
-    rises = condition.comparison.startswith(">")
     if condition.metric in TIMES:
-        phase = TIMES[condition.metric]
-        if condition.percent:
-            ratio = None if subject.ratios is None else subject.ratios.get(phase)
-            if ratio is None or not ratio.exact:
-                return None
-            return ((ratio.low if rises else ratio.high) - 1.0) * 100.0
-        times = None if subject.own.times is None else subject.own.times[phase]
-        return None if times is None else (times.low if rises else times.high)
+        return _near_end_of_time(condition, subject)
     figure = EXACT[condition.metric](subject.own)
-    if not condition.percent:
+    if not condition.percent or figure is None:
         return figure
-    if subject.base is None:
+    before = None if subject.base is None else EXACT[condition.metric](subject.base)
+    if before is None:
         return None
-    before = EXACT[condition.metric](subject.base)
     if before == 0.0:
         return 0.0 if figure == 0.0 else float("inf")
     return (figure / before - 1.0) * 100.0
+
+
+def _near_end_of_time(condition: Condition, subject: Subject) -> float | None:
+    rises = condition.comparison.startswith(">")
+    phase = TIMES[condition.metric]
+    if condition.percent:
+        ratio = None if subject.ratios is None else subject.ratios.get(phase)
+        if ratio is None or not ratio.exact:
+            return None
+        return ((ratio.low if rises else ratio.high) - 1.0) * 100.0
+    times = subject.own.estimate(phase)
+    return None if times is None else (times.low if rises else times.high)

@@ -6,8 +6,8 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 
+from ckptcli.measure.codec import with_finite_numbers
 from ckptcli.measure.machine import Machine
-from ckptcli.measure.record_json import with_finite_numbers
 
 SCHEMA = "ckpt.experiment/1"
 

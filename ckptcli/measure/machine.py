@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ckptcli.measure.fields import Bytes, Positive
+
 try:
     import resource
 except ImportError:  # Windows
@@ -27,18 +29,47 @@ THREAD_VARIABLES = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"
 
 
 @dataclass(frozen=True, slots=True)
+class Accelerator:
+    """The device that computed, where that is no processor of the machine. Null is not known.
+
+    Attributes:
+        model: Its name.
+        memory_bytes: Its memory, bytes.
+        driver: Version of its driver.
+    """
+
+    model: str
+    memory_bytes: Bytes | None
+    driver: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class Machine:
-    """What to know about a machine before comparing figures. None: not known."""
+    """What to know about a machine before comparing figures. Null is not known.
+
+    Attributes:
+        cpu: Name of the processor.
+        cores: Cores that the process may use.
+        memory_bytes: Memory of the machine or its container, bytes.
+        os: Operating system.
+        python: Version of Python.
+        numpy: Version of NumPy.
+        blas: The BLAS that NumPy uses.
+        blas_threads: Its threads.
+        openblas_variables: Environment variables that steer OpenBLAS.
+        accelerator: The device that computed; null on the processor.
+    """
 
     cpu: str | None
-    cores: int | None
-    memory_bytes: int | None
+    cores: Positive | None
+    memory_bytes: Bytes | None
     os: str
     python: str
     numpy: str
     blas: str | None
-    blas_threads: int | None
+    blas_threads: Positive | None
     openblas_variables: dict[str, str]
+    accelerator: Accelerator | None = None
 
 
 def read_machine() -> Machine:

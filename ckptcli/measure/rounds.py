@@ -20,6 +20,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
+from ckptcli.measure.fields import Count, Positive, Seconds, derived
 from ckptcli.measure.statistics import median_interval, paired_ratio
 
 Clock = Callable[[], float]
@@ -45,22 +46,38 @@ class Subject(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One pass (the mean of `repeats`): seconds for each phase, and the checked figure.
+    """One pass in one round; the mean of `repeats` passes.
 
-    `collected` is whether the garbage collector ran inside all the same; `process` tells the
-    samples of several processes apart.
+    Attributes:
+        forward_s: Forward pass, seconds; null where both phases are one program.
+        backward_s: Backward pass, seconds; null where both phases are one program.
+        check: A figure of the result, the sum of the first weight's gradient; null if there is none
+            or it is not finite.
+        repeats: How many passes the sample is the mean of.
+        collected: Whether the garbage collector ran inside all the same.
+        process: Which of several measuring processes took it, from 0.
+        whole_s: The one program, seconds; null where the phases are timed apart.
     """
 
-    forward_s: float
-    backward_s: float
+    forward_s: Seconds | None
+    backward_s: Seconds | None
     check: float | None = None
-    repeats: int = 1
+    repeats: Positive = 1
     collected: bool = False
-    process: int = 0
+    process: Count = 0
+    whole_s: Seconds | None = None
 
     @property
-    def total_s(self) -> float:
-        return self.forward_s + self.backward_s
+    @derived
+    def total_s(self) -> Seconds:
+        """Both phases, seconds."""
+        if self.whole_s is not None:
+            return self.whole_s
+        return (self.forward_s or 0.0) + (self.backward_s or 0.0)
+
+    def unsplit(self) -> Sample:
+        """The same of a program that has no phases."""
+        return replace(self, forward_s=None, backward_s=None, whole_s=self.total_s)
 
 
 @dataclass(frozen=True, slots=True)

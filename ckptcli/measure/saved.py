@@ -10,7 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ckptcli.measure.record import Life, NodeFate, Trace
+from ckptcli.measure.trace import Life, NodeFate, Trace
 
 SAVED = "saved"
 

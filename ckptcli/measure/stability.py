@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import os
 import statistics
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ckptcli.measure.machine import Machine, swapped_bytes
-from ckptcli.measure.peer_record import PeerRecord
-from ckptcli.measure.record import RunRecord, StrategyRecord
+from ckptcli.measure.record import RunRecord
+from ckptcli.measure.row import Row
 from ckptcli.units import size, threads
 
 SLOW_FIRST_DEVIATIONS = 14.8
@@ -22,8 +22,6 @@ LEAST_DEVIATION = 0.01
 WIDE_SPREAD = 0.10
 FEWEST_FOR_FIRST = 6
 THREADS_SETTING = "threads"
-WAITING_LIBRARY = "PyTorch"
-"""Its threads wait for each other at the end of every op, so that one without a core stops all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,38 +38,28 @@ def read_load() -> Load:
     return Load(average, swapped_bytes())
 
 
-def stability_warnings(record: RunRecord, before: Load) -> list[str]:
-    """What is known about the machine and the samples that puts the times in doubt."""
+def stability_warnings(record: RunRecord, before: Load, waiting: str | None) -> list[str]:
+    """What is known about the machine and the samples that puts the times in doubt.
+
+    `waiting` names a library in the run whose threads wait for each other at the end of every op,
+    so that one without a core stops all; None where none does.
+    """
     asked = record.config.get(THREADS_SETTING)
-    waits = any(_waits(peer) for peer in record.peers) or (
-        record.library.startswith(WAITING_LIBRARY) and asked != 1
-    )
     return [
-        *_machine_warnings(record.machine, asked, before, waits),
-        *(text for s in record.strategies for text in _sample_warnings(s.strategy, s)),
-        *(text for peer in record.peers for text in _sample_warnings(peer.name, peer)),
+        *_machine_warnings(record.machine, asked, before, waiting),
+        *(text for row in record.rows for text in _sample_warnings(record.label(row), row)),
     ]
 
 
-def row_warnings(rows: Sequence[PeerRecord], machine: Machine, before: Load) -> list[str]:
-    """The same for rows without a run of ckpt's beside them."""
-    return [
-        *_machine_warnings(machine, None, before, any(map(_waits, rows))),
-        *(text for row in rows for text in _sample_warnings(row.strategy, row)),
-    ]
-
-
-def _waits(row: PeerRecord) -> bool:
-    return row.library.startswith(WAITING_LIBRARY) and row.threads != 1
-
-
-def _machine_warnings(machine: Machine, asked: object, before: Load, waits: bool) -> Iterator[str]:
+def _machine_warnings(
+    machine: Machine, asked: object, before: Load, waiting: str | None
+) -> Iterator[str]:
     cores = machine.cores or 1
     if before.load_average is not None and before.load_average > cores / 2:
         yield (
             f"the load average was {before.load_average:.1f} on {cores} cores when the run began: "
             "times may be high and wide; close other programs, or use more --reps"
-            + (f", and for {WAITING_LIBRARY} --threads 1" if waits else "")
+            + (f", and for {waiting} --threads 1" if waiting else "")
         )
     core_type = machine.openblas_variables.get("OPENBLAS_CORETYPE")
     if core_type is not None:
@@ -92,9 +80,9 @@ def _machine_warnings(machine: Machine, asked: object, before: Load, waits: bool
         )
 
 
-def _sample_warnings(name: str, record: StrategyRecord | PeerRecord) -> Iterator[str]:
-    totals_s = record.seconds("total")
-    collected = [sample.collected for sample in record.samples]
+def _sample_warnings(name: str, row: Row) -> Iterator[str]:
+    totals_s = row.seconds("total")
+    collected = [sample.collected for sample in row.samples]
     if any(collected):
         yield (
             f"{name}: the garbage collector ran inside {sum(collected)} of {len(collected)} "
@@ -108,7 +96,7 @@ def _sample_warnings(name: str, record: StrategyRecord | PeerRecord) -> Iterator
     if first - median_s > SLOW_FIRST_DEVIATIONS * max(deviation_s, LEAST_DEVIATION * median_s):
         yield (
             f"{name}: the first round took {first / median_s:.1f} times the median; "
-            f"use --warmup {len(record.warmup) + 1}"
+            f"use --warmup {len(row.passes.warmup) + 1}"
         )
     low_s, _, high_s = statistics.quantiles(totals_s, n=4, method="inclusive")
     spread = (high_s - low_s) / median_s

@@ -44,10 +44,18 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True)
 class Ratio:
-    """How a strategy's time relates to the reference's: above 1 is slower.
+    """Time against the reference's, from the ratios of the rounds; above 1 is slower.
 
-    `low` and `high` are the 95 % interval, or the range of the rounds under six of them (`exact` is
-    then false); the verdict uses a wider one when several comparisons are made.
+    The verdict uses a wider interval when several comparisons are made.
+
+    Attributes:
+        median: Median of the ratios, without unit.
+        low: Lower end of its 95 % interval, or of the range if not `exact`.
+        high: Upper end of its 95 % interval, or of the range if not `exact`.
+        exact: Whether low and high are the exact 95 % interval; false under six rounds, where they
+            are the range.
+        verdict: The word on the ratio, at the record's threshold and corrected for the number of
+            comparisons.
     """
 
     median: float

@@ -2,6 +2,3 @@
 
 Invariant: neither library is imported before an engine of it is asked for.
 """
-
-OURS = "ckpt"
-"""What `--engine` calls this program's own engine."""

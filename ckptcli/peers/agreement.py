@@ -11,14 +11,17 @@ from typing import Any
 
 import numpy as np
 
-from ckptcli.measure.peer_record import Agreement
+from ckptcli.measure import OURS
+from ckptcli.measure.row import Agreement
 from ckptcli.peers.base import Values
 
 TOLERANCES = {"float32": 1e-5, "float64": 1e-12}
 
 
-def agreement(expected: Values, found: Values, dtype: str, tolerance: float) -> Agreement:
-    """`found` beside `expected`, both of `dtype`."""
+def agreement(
+    expected: Values, found: Values, dtype: str, tolerance: float, beside: str = OURS
+) -> Agreement:
+    """`found` beside `expected`, both of `dtype`; `beside` says whose that is."""
     loss_relative, loss_ulp = distance(
         np.asarray(expected.loss, dtype), np.asarray(found.loss, dtype)
     )
@@ -30,6 +33,7 @@ def agreement(expected: Values, found: Values, dtype: str, tolerance: float) -> 
         gradient_relative=_largest(relative for relative, _ in gradients),
         gradient_ulp=_largest(ulp for _, ulp in gradients),
         tolerance=tolerance,
+        beside=beside,
     )
 
 

@@ -18,9 +18,9 @@ import ckptcli.peers as package
 from ckptcli.checkpoint.policies import moves_to_host
 from ckptcli.checkpoint.strategies.base import LayerRegion, Strategy
 from ckptcli.errors import MissingLibraryError, UnknownNameError
-from ckptcli.measure.peer_record import PeerMemory
+from ckptcli.measure import OURS
+from ckptcli.measure.memory import Memory
 from ckptcli.measure.rounds import Subject
-from ckptcli.peers import OURS
 from ckptcli.workloads.base import Workload
 
 
@@ -40,7 +40,7 @@ class Values:
 class Measured:
     """What one untimed pass found out, or the traced program says."""
 
-    memory: PeerMemory
+    memory: Memory
     recomputed_by_op: dict[str, int] | None
     compile_s: float | None
 
@@ -71,12 +71,14 @@ class Engine(Protocol):
         summary: one line for help and docs.
         library: the module to import.
         extra: the extra of ckptcli that installs it.
+        waits_for_threads: whether its threads wait for each other at the end of every op.
     """
 
     name: ClassVar[str]
     summary: ClassVar[str]
     library: ClassVar[str]
     extra: ClassVar[str]
+    waits_for_threads: ClassVar[bool]
 
     @property
     def version(self) -> str:

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 
 from ckptcli.checkpoint.strategies.base import LayerRegion
-from ckptcli.measure.peer_record import PeerMemory
+from ckptcli.measure.memory import held_alone
 from ckptcli.peers.base import Measured, Values, program_of, register
 from ckptcli.workloads.base import Workload
 
@@ -45,6 +45,7 @@ class _JaxEngine:
 
     library: ClassVar[str] = "jax"
     extra: ClassVar[str] = "jax"
+    waits_for_threads: ClassVar[bool] = False
 
     @property
     def version(self) -> str:
@@ -135,7 +136,7 @@ class _JaxNetwork:
         with self.precision():
             found = residuals(self.loss, self.parameters, self.x)
         recomputed = self.program.recomputed(found.backward_calls)
-        memory = PeerMemory(found.saved_bytes, found.saved_tensors, None, temp_bytes)
+        memory = held_alone(found.saved_bytes, found.saved_tensors, temp_bytes)
         return Measured(memory, {op: n for op, n in recomputed.items() if n}, compile_s)
 
 

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from ckptcli.checkpoint import policies
 from ckptcli.checkpoint.policies import Policy, SaveFromBothPolicies
 from ckptcli.checkpoint.strategies.base import LayerRegion
-from ckptcli.measure.peer_record import PeerMemory
 from ckptcli.peers.agreement import TOLERANCES
 from ckptcli.peers.base import Measured, NoPeer, Values, program, program_of, register
 from ckptcli.workloads.base import Workload
@@ -39,6 +38,7 @@ class TorchEngine:
     summary: ClassVar[str] = "PyTorch eager, torch.utils.checkpoint"
     library: ClassVar[str] = "torch"
     extra: ClassVar[str] = "torch"
+    waits_for_threads: ClassVar[bool] = True
 
     @property
     def version(self) -> str:
@@ -125,8 +125,7 @@ class TorchNetwork:
             "matmul": found.backward_calls["mm"] - own_products,
             "sigmoid": found.backward_calls["sigmoid"],
         }
-        memory = PeerMemory(found.saved_bytes, found.saved_tensors, found.peak_bytes, None)
-        return Measured(memory, {op: n for op, n in recomputed.items() if n}, None)
+        return Measured(found.memory, {op: n for op, n in recomputed.items() if n}, None)
 
 
 def _layers(h: torch.Tensor, weights: Sequence[torch.Tensor]) -> torch.Tensor:

@@ -17,6 +17,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
+from ckptcli.measure.memory import Memory
 from ckptcli.peers.torch_storages import storage_key, storages
 
 
@@ -49,6 +50,11 @@ class StorageLedger(TorchDispatchMode):  # type: ignore[misc]  # PyTorch is not 
                 self.peak_bytes = max(self.peak_bytes, self.bytes_in_use)
                 weakref.finalize(storage, self._gone, key)
 
+    def start_phase(self) -> int:
+        """Begin a new peak at what is live now; returns the one so far."""
+        before_bytes, self.peak_bytes = self.peak_bytes, self.bytes_in_use
+        return before_bytes
+
     def _gone(self, key: int) -> None:
         self.bytes_in_use -= self.live.pop(key)
 
@@ -57,9 +63,7 @@ class StorageLedger(TorchDispatchMode):  # type: ignore[misc]  # PyTorch is not 
 class LedgerPass:
     """What one pass under the ledger found out; ops are named as in `aten.NAME`."""
 
-    saved_bytes: int
-    saved_tensors: int
-    peak_bytes: int
+    memory: Memory
     backward_calls: Counter[str]
 
 
@@ -77,16 +81,39 @@ def ledger_pass(
     gc.disable()
     try:
         with StorageLedger() as ledger:
-            for tensor in base:
-                ledger.count(tensor)
-            known = set(ledger.live)
-            loss = forward()
-            known.update(map(storage_key, storages(loss)))
-            saved = [size for key, size in ledger.live.items() if key not in known]
-            ledger.calls.clear()
-            result = backward(loss)
-            del result
-            return LedgerPass(sum(saved), len(saved), ledger.peak_bytes, ledger.calls)
+            return _counted(ledger, forward, backward, base)
     finally:
         if was_enabled:
             gc.enable()
+
+
+def _counted(
+    ledger: StorageLedger,
+    forward: Callable[[], Any],
+    backward: Callable[[Any], Any],
+    base: Sequence[torch.Tensor],
+) -> LedgerPass:
+    for tensor in base:
+        ledger.count(tensor)
+    before = set(ledger.live)
+    params_input_bytes = ledger.bytes_in_use
+    loss = forward()
+    forward_peak_bytes, after_forward_bytes = ledger.start_phase(), ledger.bytes_in_use
+    not_saved = before.union(map(storage_key, storages(loss)))
+    saved = [size for key, size in ledger.live.items() if key not in not_saved]
+    ledger.calls.clear()
+    result = backward(loss)
+    memory = Memory(
+        saved_bytes=sum(saved),
+        saved_tensors=len(saved),
+        params_input_bytes=params_input_bytes,
+        after_forward_bytes=after_forward_bytes,
+        ledger_peak_forward_bytes=forward_peak_bytes,
+        ledger_peak_backward_bytes=ledger.peak_bytes,
+        traced_peak_forward_bytes=None,
+        traced_peak_backward_bytes=None,
+        peak_live=None,
+        after_backward_bytes=ledger.bytes_in_use,
+    )
+    del result
+    return LedgerPass(memory, ledger.calls)

@@ -17,7 +17,7 @@ import torch
 from torch.autograd.graph import saved_tensors_hooks
 
 from ckptcli.checkpoint.user_code import running
-from ckptcli.measure.module_record import ModuleSaved
+from ckptcli.measure.module_saved import ModuleSaved
 from ckptcli.peers.torch_module import SMALLER, ModuleNetwork, UserModule
 from ckptcli.peers.torch_places import Places
 from ckptcli.peers.torch_storages import storage_key, storages

@@ -23,16 +23,10 @@ from ckptcli.backends.memory import MemoryAccount
 from ckptcli.checkpoint.lints import PassFacts, region_lints
 from ckptcli.checkpoint.strategies.base import Strategy
 from ckptcli.events import Fanout
-from ckptcli.measure.record import (
-    AllocatorPeak,
-    Cost,
-    LiveTensor,
-    Memory,
-    Outcome,
-    PeakLive,
-    Trace,
-)
+from ckptcli.measure.memory import AllocatorPeak, LiveTensor, Memory, PeakLive
 from ckptcli.measure.rounds import collector_off
+from ckptcli.measure.row import Cost, Outcome
+from ckptcli.measure.trace import Trace
 from ckptcli.profiling.labels import Label, Labeller
 from ckptcli.profiling.out_of_memory import told_as_failure
 from ckptcli.profiling.trace import PassRecorder

@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ckptcli.checkpoint.strategies.base import Strategy
 from ckptcli.checkpoint.user_code import running
 from ckptcli.errors import ProgramError
-from ckptcli.measure.analysis import analysed_rows, judged_rows
+from ckptcli.measure.analysis import analysed
 from ckptcli.measure.machine import read_machine
-from ckptcli.measure.module_record import ModuleRecord
-from ckptcli.measure.peer_record import PeerMemory, PeerRecord, PeerSample
+from ckptcli.measure.origin import Origin, read_origin
+from ckptcli.measure.record import RunRecord
 from ckptcli.measure.rounds import Plan, Rounds, run_rounds
-from ckptcli.measure.stability import read_load, row_warnings
+from ckptcli.measure.row import Row
+from ckptcli.measure.stability import read_load, stability_warnings
 from ckptcli.peers.agreement import TOLERANCES, agreement
 from ckptcli.peers.base import Engine, NoPeer, Values
 from ckptcli.profiling.divergence import loss_warning
+from ckptcli.profiling.peer_passes import empty_row, outcome_of, passes_of, without_figures
 from ckptcli.version import VERSION
 
 if TYPE_CHECKING:
@@ -31,8 +33,6 @@ _MOVED = (
     "{}: buffer `{}` differs from that of `none` after one pass: recomputing its module moves "
     "it a second time"
 )
-_LARGER = "checkpoint larger blocks (-s remat:every=K)"
-_BLOCKS = "checkpoint larger blocks: put layers into modules, each of which is one child"
 
 
 def profile_module(
@@ -42,11 +42,15 @@ def profile_module(
     plan: Plan,
     threshold: float,
     tell: Callable[[str, int, int], None],
-) -> ModuleRecord:
+    config: dict[str, object] | None = None,
+    command: Sequence[str] = (),
+    finished: Callable[[RunRecord], None] | None = None,
+) -> RunRecord:
     """Profile the module that `FILE.py:MAKE` makes; `engine` is PyTorch's, and imported.
 
     The first strategy is `none`, which the others are compared with. One that has no counterpart,
-    or under which the module fails, has a row with the reason.
+    or under which the module fails, has a row with the reason. `finished` gets the record so far
+    after each complete round, marked partial.
 
     Raises:
         UsageError: no module with an input on the CPU.
@@ -56,64 +60,33 @@ def profile_module(
     from ckptcli.peers.torch_trial import tried
 
     before = read_load()
+    origin = read_origin(command)
     plain = load_module(text, plan.seed)
     check_is_on_cpu(plain)
     children = tried(plain, plan.seed)
-    job = _Job(plain, children, engine, plan.seed)
+    job = _Job(plain, children, engine, plan, threshold, config or {}, origin)
     passes = [job.opened(strategy) for strategy in strategies]
     passes = [_first_pass(this, passes[0], children) for this in passes]
-    moved = list(_moved(passes))
+    job.notes = [
+        *_lints(strategies, passes, children),
+        *(text for this in passes for text in _divergence(this)),
+        *_moved(passes),
+    ]
     with running(text, SMALLER):
-        rounds = _measured(passes, plan, tell)
-    machine = read_machine()
-    timed = analysed_rows([this.finished(rounds) for this in passes], threshold)
-    groups = children.caller is not None and len(children.parts) > 1
-    return ModuleRecord(
-        title=plain.title,
-        parameters_bytes=_bytes(plain.state()),
-        input_bytes=_bytes(plain.input_tensors()),
-        children=tuple(children.paths),
-        regions={this.record.strategy: this.regions for this in passes},
-        judgements=judged_rows(timed, _LARGER if groups else _BLOCKS),
-        failed=tuple(this.record.strategy for this in passes if this.failed),
-        machine=machine,
-        version=VERSION,
-        seed=plan.seed,
-        threshold=threshold,
-        stopped=rounds.stopped,
-        partial=rounds.interrupted,
-        warnings=(
-            *_lints(strategies, passes, children),
-            *(text for this in passes for text in _divergence(this)),
-            *moved,
-            *row_warnings(timed, machine, before),
-        ),
-        rows=timed,
-    )
-
-
-def _measured(passes: Sequence[_Pass], plan: Plan, tell: Callable[[str, int, int], None]) -> Rounds:
-    """One watched pass of each, then the rounds."""
-    for done, this in enumerate(passes):
-        tell("memory", done, len(passes))
-        this.measure(passes[0])
-    return run_rounds(
-        {this.record.strategy: this.network for this in passes if this.network is not None},
-        plan,
-        reference=REFERENCE,
-        between=lambda done, most: tell("timing", done, most),
-    )
+        rounds = job.measured(passes, tell, finished)
+    record = job.record(passes, rounds, rounds.interrupted)
+    waiting = engine.waits_for_threads and engine.threads != 1
+    doubts = stability_warnings(record, before, "PyTorch" if waiting else None)
+    return replace(record, warnings=(*record.warnings, *doubts))
 
 
 @dataclass(slots=True)
 class _Pass:
-    """One strategy: its network, and the record so far. No network, no figures."""
+    """One strategy: its network, and the row so far. No network, no figures."""
 
-    record: PeerRecord
+    row: Row
     network: ModuleNetwork | None = None
-    regions: tuple[tuple[str, ...], ...] = ()
     values: Values | None = None
-    failed: bool = False
 
     def measure(self, reference: _Pass) -> None:
         """Fill in what one pass holds, and how far its values are from the reference's."""
@@ -122,46 +95,95 @@ class _Pass:
         network = self.network
         if network is None or self.values is None or reference.values is None:
             return
-        held = ledger_pass(network.forward, network.backward, network.user.own_tensors())
-        self.record = replace(
-            self.record,
-            memory=PeerMemory(held.saved_bytes, held.saved_tensors, held.peak_bytes, None),
+        result = network.backward(network.forward())
+        watched = ledger_pass(network.forward, network.backward, network.user.own_tensors())
+        self.row = replace(
+            self.row,
+            memory=watched.memory,
+            outcome=outcome_of(self.values, network.check(result), None),
             agreement=agreement(
-                reference.values, self.values, network.dtype, TOLERANCES[network.dtype]
+                reference.values, self.values, network.dtype, TOLERANCES[network.dtype], REFERENCE
             ),
         )
 
-    def finished(self, rounds: Rounds) -> PeerRecord:
-        """The record with the samples of the rounds."""
-        sampled = rounds.samples.get(self.record.strategy, ())
-        taken = [PeerSample.of(sample, splits=True) for sample in sampled]
-        first = rounds.warmup
-        return replace(self.record, warmup=tuple(taken[:first]), samples=tuple(taken[first:]))
+    def finished(self, rounds: Rounds) -> Row:
+        """The row with the samples of the rounds."""
+        return replace(self.row, passes=passes_of(rounds, self.row.strategy))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Job:
     """What every strategy is opened with; `plain` is the module without checkpoints."""
 
     plain: UserModule
     children: Children
     engine: Engine
-    seed: int
+    plan: Plan
+    threshold: float
+    config: dict[str, object]
+    origin: Origin
+    notes: Sequence[str] = ()
+
+    def measured(
+        self,
+        passes: Sequence[_Pass],
+        tell: Callable[[str, int, int], None],
+        finished: Callable[[RunRecord], None] | None,
+    ) -> Rounds:
+        """One watched pass of each, then the rounds."""
+        for done, this in enumerate(passes):
+            tell("memory", done, len(passes))
+            this.measure(passes[0])
+        return run_rounds(
+            {this.row.strategy: this.network for this in passes if this.network is not None},
+            self.plan,
+            reference=REFERENCE,
+            between=lambda done, most: tell("timing", done, most),
+            finished=None
+            if finished is None
+            else lambda rounds: finished(self.record(passes, rounds, True)),
+        )
+
+    def record(self, passes: Sequence[_Pass], rounds: Rounds, partial: bool) -> RunRecord:
+        """The record with the samples of the rounds."""
+        return analysed(
+            RunRecord(
+                workload={
+                    "name": "module",
+                    "title": self.plain.title,
+                    "module": self.plain.text,
+                    "has_caller": self.children.caller is not None and len(self.children.parts) > 1,
+                },
+                device="Torch(Cpu)",
+                machine=read_machine(),
+                version=VERSION,
+                seed=self.plan.seed,
+                processes=1,
+                threshold=self.threshold,
+                stopped=rounds.stopped,
+                partial=partial,
+                config=self.config,
+                warnings=tuple(self.notes),
+                rows=tuple(this.finished(rounds) for this in passes),
+                library=self.engine.version,
+                children=tuple(self.children.paths),
+                origin=self.origin,
+            )
+        )
 
     def opened(self, strategy: Strategy) -> _Pass:
         """The strategy's network, or the reason why it has none."""
         from ckptcli.peers.torch_module import ModuleNetwork
 
-        engine = self.engine
-        record = PeerRecord(engine.name, strategy.name, engine.version, engine.threads)
+        row = empty_row(self.engine, strategy)
         if strategy.name == REFERENCE:
-            return _Pass(record, ModuleNetwork(self.plain, self.seed))
+            return _Pass(row, ModuleNetwork(self.plain, self.plan.seed))
         try:
-            return self._checkpointed(record, strategy)
+            return self._checkpointed(row, strategy)
         except NoPeer as reason:
-            return _Pass(replace(record, reason=str(reason)))
+            return _Pass(without_figures(row, str(reason)))
 
-    def _checkpointed(self, record: PeerRecord, strategy: Strategy) -> _Pass:
+    def _checkpointed(self, row: Row, strategy: Strategy) -> _Pass:
         from ckptcli.peers.torch_module import ModuleNetwork, another
         from ckptcli.peers.torch_regions import (
             checkpoint_regions,
@@ -171,13 +193,13 @@ class _Job:
         )
 
         module_regions(self.children, strategy)  # before another module is made
-        user = another(self.plain, self.seed)
+        user = another(self.plain, self.plan.seed)
         own = children_of(user.module)
         own = own if self.children.caller is not None else without_caller(own)
         regions = module_regions(own, strategy)
         checkpoint_regions(own, regions)
         paths = tuple(region.paths for region in regions if region.policy is not None)
-        return _Pass(record, ModuleNetwork(user, self.seed), paths)
+        return _Pass(replace(row, regions=paths), ModuleNetwork(user, self.plan.seed))
 
 
 def _first_pass(this: _Pass, reference: _Pass, children: Children) -> _Pass:
@@ -199,13 +221,13 @@ def _first_pass(this: _Pass, reference: _Pass, children: Children) -> _Pass:
         if this is reference:
             raise
         reason = why_not_again(error, children)
-        return _Pass(replace(this.record, reason=reason), regions=this.regions, failed=True)
+        return _Pass(replace(without_figures(this.row, reason), failed=True))
     return this
 
 
 def _divergence(this: _Pass) -> Iterator[str]:
     """A warning about a loss, and one about gradients, that are not finite."""
-    name, network, found = this.record.strategy, this.network, this.values
+    name, network, found = this.row.strategy, this.network, this.values
     if network is None or found is None:
         return
     text = loss_warning(name, found.loss)
@@ -230,7 +252,7 @@ def _moved(passes: Sequence[_Pass]) -> Iterator[str]:
     for other in others:
         if other.network is not None:
             for name in changed_buffers(plain.network.user, other.network.user):
-                yield _MOVED.format(other.record.strategy, name)
+                yield _MOVED.format(other.row.strategy, name)
 
 
 def _lints(
@@ -240,11 +262,3 @@ def _lints(
         if this.network is not None:
             for text in strategy.lints(len(children.parts)):
                 yield f"{strategy.name}: {text}"
-
-
-def _bytes(tensors: Iterable[Any]) -> int:
-    """Of their storages, each once."""
-    from ckptcli.peers.torch_storages import storage_key, storages
-
-    found = (storage for tensor in tensors for storage in storages(tensor))
-    return sum(int(s.nbytes()) for s in {storage_key(s): s for s in found}.values())

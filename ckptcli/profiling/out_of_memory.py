@@ -11,7 +11,8 @@ from typing import NoReturn, Protocol
 
 from ckptcli import units
 from ckptcli.errors import OutOfMemoryError
-from ckptcli.measure.record import Failure, PeakLive
+from ckptcli.measure.memory import PeakLive
+from ckptcli.measure.record import Failure
 
 NOTHING_KNOWN = PeakLive((), 0, 0, {})
 """What was live in a pass that carries no ledger."""

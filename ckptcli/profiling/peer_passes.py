@@ -14,9 +14,9 @@ from ckptcli.backends.base import Backend
 from ckptcli.checkpoint.strategies.base import Strategy
 from ckptcli.checkpoint.strategies.none import NoCheckpointing
 from ckptcli.errors import UsageError
-from ckptcli.measure.peer_record import PeerRecord, PeerSample
 from ckptcli.measure.record import Failure
 from ckptcli.measure.rounds import Rounds
+from ckptcli.measure.row import Outcome, Passes, Row
 from ckptcli.peers.agreement import TOLERANCES, agreement, share_apart
 from ckptcli.peers.base import (
     Engine,
@@ -54,20 +54,20 @@ class Own:
 
 
 class PeerPass:
-    """One strategy in one library, a subject of the rounds: its network, and the record so far.
+    """One strategy in one library, a subject of the rounds: its network, and the row so far.
 
-    Without a network there is no peer: the record says why, and `failure` if memory ran out.
+    Without a network there is no peer: the row says why, and `failure` if memory ran out.
     """
 
     def __init__(self, engine: Engine, strategy: Strategy) -> None:
         self.engine = engine
-        self.record = PeerRecord(engine.name, strategy.name, engine.version, engine.threads)
+        self.row = empty_row(engine, strategy)
         self.network: PeerNetwork | None = None
         self.failure: Failure | None = None
 
     @property
     def name(self) -> str:
-        return self.record.name
+        return self.row.name
 
     def forward(self) -> Any:
         assert self.network is not None
@@ -89,24 +89,55 @@ class PeerPass:
 
     def leave_out(self, reason: str, failure: Failure | None = None) -> None:
         """Keep no figure, and no array of the network."""
-        known = self.record
-        self.record = PeerRecord(
-            known.engine, known.strategy, known.library, known.threads, reason=reason
-        )
+        self.row = without_figures(self.row, reason)
         self.network, self.failure = None, failure
 
     def fail(self, failure: Failure) -> None:
         """Leave out what ran out of memory."""
         self.leave_out(f"out of memory in {failure.phase}: {failure.message}", failure)
 
-    def finished(self, rounds: Rounds) -> PeerRecord:
-        """The record with the samples of the rounds."""
-        if self.network is None or self.name not in rounds.samples:
-            return self.record
-        splits = self.network.splits
-        taken = [PeerSample.of(sample, splits) for sample in rounds.samples[self.name]]
-        warmup = rounds.warmup
-        return replace(self.record, warmup=tuple(taken[:warmup]), samples=tuple(taken[warmup:]))
+    def finished(self, rounds: Rounds) -> Row:
+        """The row with the samples of the rounds."""
+        if self.network is None:
+            return self.row
+        return replace(self.row, passes=passes_of(rounds, self.name, self.network.splits))
+
+
+def empty_row(engine: Engine, strategy: Strategy) -> Row:
+    """The row of a strategy in a library, before anything is known of it."""
+    return Row(
+        strategy=strategy.name,
+        device=engine.version,
+        reference=False,
+        memory=None,
+        outcome=None,
+        cost=None,
+        passes=Passes(),
+        trace=None,
+        engine=engine.name,
+        library=engine.version,
+        threads=engine.threads,
+    )
+
+
+def without_figures(row: Row, reason: str) -> Row:
+    """The row of something that has none, and why."""
+    return replace(
+        row,
+        memory=None,
+        outcome=None,
+        agreement=None,
+        compile_s=None,
+        passes=Passes(),
+        reason=reason,
+    )
+
+
+def passes_of(rounds: Rounds, name: str, splits: bool = True) -> Passes:
+    """The samples of a subject; `splits` is whether its phases mean anything."""
+    taken = rounds.samples.get(name, [])
+    samples = tuple(taken if splits else (sample.unsplit() for sample in taken))
+    return Passes(samples[: rounds.warmup], samples[rounds.warmup :])
 
 
 def check_peers(engines: Sequence[Engine], workload: Workload, backend: Backend) -> None:
@@ -146,13 +177,13 @@ def _check_program(engine: Engine, workload: Workload) -> None:
     )
 
 
-def disagreement(record: PeerRecord) -> str | None:
+def disagreement(row: Row) -> str | None:
     """A sentence where loss or gradients are further from ckpt's than the tolerance."""
-    known = record.agreement
+    known = row.agreement
     if known is None or known.agrees:
         return None
     return (
-        f"{record.name}: differs from ckpt by {known.loss_relative:.2g} in the loss and "
+        f"{row.name}: differs from ckpt by {known.loss_relative:.2g} in the loss and "
         f"{known.gradient_relative:.2g} in a gradient, more than {known.tolerance:g}: one of both "
         "is wrong, or the network is too ill-conditioned for its dtype"
     )
@@ -263,12 +294,27 @@ def _measure(peer: PeerPass, strategy: Strategy, workload: Workload, own: Own) -
     regions = regions_of(strategy, workload.layer_count)
     network = peer.network = peer.engine.network(workload, regions)
     measured = network.measure()
-    found = network.values(network.backward(network.forward()))
+    result = network.backward(network.forward())
+    values = network.values(result)
     dtype = str(workload.settings["dtype"])
-    peer.record = replace(
-        peer.record,
+    peer.row = replace(
+        peer.row,
         memory=measured.memory,
-        recomputed_by_op=measured.recomputed_by_op,
+        outcome=outcome_of(values, network.check(result), measured.recomputed_by_op),
         compile_s=measured.compile_s,
-        agreement=agreement(own.values, found, dtype, own.tolerance(network)),
+        agreement=agreement(own.values, values, dtype, own.tolerance(network)),
+    )
+
+
+def outcome_of(
+    values: Values, check: float | None, recomputed_by_op: dict[str, int] | None
+) -> Outcome:
+    """What a library's pass computed; `check` is the sum of the first parameter's gradient."""
+    one = sum(gradient.size for gradient in values.gradients) == 1
+    return Outcome(
+        loss=values.loss,
+        grad_sum_w0=check,
+        grad_sha256=None,
+        recomputed_by_op=recomputed_by_op,
+        gradient=float(values.gradients[0].item()) if one else None,
     )

@@ -9,17 +9,14 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TypeVar
 
 from ckptcli.errors import CkptError
 from ckptcli.measure.analysis import analysed
-from ckptcli.measure.peer_record import PeerRecord
-from ckptcli.measure.record import RunRecord, StrategyRecord
+from ckptcli.measure.record import RunRecord
 from ckptcli.measure.record_json import read_record
-
-Entry = TypeVar("Entry", StrategyRecord, PeerRecord)
+from ckptcli.measure.row import Passes, Row
 
 PARTIAL_CODES = (124, 130, 143)
 
@@ -73,15 +70,17 @@ def _run(arguments: Sequence[str]) -> RunRecord:
 def merged(records: Sequence[RunRecord]) -> RunRecord:
     """One record with the samples of all; memory and trace are those of the first.
 
-    A strategy or peer that one of them lacks is left out; a strategy that ran out of memory is one.
+    A row that one of them lacks is left out, as a strategy of ckpt's own that ran out of memory.
     """
-    strategies = _in_all([record.strategies for record in records], _strategy)
-    peers = _in_all([record.peers for record in records], _engine_and_strategy)
+    known = [{row.key: row for row in record.rows} for record in records]
     whole = replace(
         records[0],
         processes=len(records),
-        strategies=tuple(map(_with_samples_of_all, strategies)),
-        peers=tuple(map(_merged_peer, peers)),
+        rows=tuple(
+            _merged([rows[first.key] for rows in known])
+            for first in records[0].rows
+            if all(first.key in rows for rows in known)
+        ),
         failures=tuple({f.strategy: f for record in records for f in record.failures}.values()),
         warnings=tuple(dict.fromkeys(text for record in records for text in record.warnings)),
         stopped=f"{sum(record.rounds for record in records)} rounds in {len(records)} processes",
@@ -89,36 +88,14 @@ def merged(records: Sequence[RunRecord]) -> RunRecord:
     return analysed(whole)
 
 
-def _strategy(entry: StrategyRecord) -> str:
-    return entry.strategy
-
-
-def _engine_and_strategy(entry: PeerRecord) -> tuple[str, str]:
-    return entry.engine, entry.strategy
-
-
-def _in_all(
-    lists: Sequence[Sequence[Entry]], key: Callable[[Entry], Hashable]
-) -> list[list[Entry]]:
-    """The entries of each key that every list has, in the order of the first list."""
-    known = [{key(entry): entry for entry in entries} for entries in lists]
-    return [
-        [entries[key(first)] for entries in known]
-        for first in lists[0]
-        if all(key(first) in entries for entries in known)
-    ]
-
-
-def _merged_peer(entries: Sequence[PeerRecord]) -> PeerRecord:
-    """A peer that has no figures in one process has none at all, for the reason given there."""
-    refused = next((entry for entry in entries if entry.reason is not None), None)
-    return refused or _with_samples_of_all(entries)
-
-
-def _with_samples_of_all(entries: Sequence[Entry]) -> Entry:
-    samples = tuple(
+def _merged(rows: Sequence[Row]) -> Row:
+    """A row without figures in one process has none at all, for the reason given there."""
+    refused = next((row for row in rows if row.reason is not None), None)
+    if refused is not None:
+        return refused
+    counted = tuple(
         replace(sample, process=process)
-        for process, entry in enumerate(entries)
-        for sample in entry.samples
+        for process, row in enumerate(rows)
+        for sample in row.samples
     )
-    return replace(entries[0], samples=samples)
+    return replace(rows[0], passes=Passes(rows[0].passes.warmup, counted))

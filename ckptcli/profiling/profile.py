@@ -15,9 +15,11 @@ from ckptcli.checkpoint.strategies.base import Strategy
 from ckptcli.checkpoint.strategies.registry import parse_strategy
 from ckptcli.errors import OutOfMemoryError, UntrackedBackwardWarning, UsageError
 from ckptcli.measure.analysis import analysed
-from ckptcli.measure.machine import Machine, available_bytes, read_machine
-from ckptcli.measure.record import Failure, RunRecord, StrategyRecord
+from ckptcli.measure.machine import Accelerator, Machine, available_bytes, read_machine
+from ckptcli.measure.origin import Origin, read_origin
+from ckptcli.measure.record import Failure, RunRecord
 from ckptcli.measure.rounds import Plan, Rounds, Sample, Subject, run_rounds
+from ckptcli.measure.row import Row
 from ckptcli.measure.stability import read_load, stability_warnings
 from ckptcli.peers.base import Engine
 from ckptcli.profiling.divergence import loss_warning
@@ -28,6 +30,7 @@ from ckptcli.profiling.peer_passes import (
     PeerPass,
     check_peers,
     disagreement,
+    passes_of,
     peer_passes,
     unreached,
 )
@@ -56,6 +59,7 @@ class _Profile:
     threshold: float
     config: dict[str, object]
     machine: Machine
+    origin: Origin
     engines: Sequence[Engine] = ()
     peers: list[PeerPass] = field(default_factory=list)
     passes: list[MemoryPass] = field(default_factory=list)
@@ -67,9 +71,8 @@ class _Profile:
     def record(self, rounds: Rounds, partial: bool) -> RunRecord:
         return analysed(
             RunRecord(
-                workload=self.workload.settings,
-                title=self.workload.title,
-                backend=self.device.backend.label,
+                workload={**self.workload.settings, "title": self.workload.title},
+                device=self.device.backend.label,
                 machine=self.machine,
                 version=VERSION,
                 seed=self.plan.seed,
@@ -81,16 +84,19 @@ class _Profile:
                 warnings=(
                     *self.notes,
                     *self._loss_warnings(),
-                    *(text for p in self.peers if (text := disagreement(p.record)) is not None),
+                    *(text for p in self.peers if (text := disagreement(p.row)) is not None),
                     *(lint for measured in self.passes for lint in measured.lints),
                 ),
-                strategies=tuple(
-                    self._strategy(strategy, measured, rounds)
-                    for strategy, measured in zip(self.strategies, self.passes)
+                rows=(
+                    *(
+                        self._row(strategy, measured, rounds)
+                        for strategy, measured in zip(self.strategies, self.passes)
+                    ),
+                    *(peer.finished(rounds) for peer in self.peers),
                 ),
                 library=self.device.backend.library,
                 failures=tuple(self.failures),
-                peers=tuple(peer.finished(rounds) for peer in self.peers),
+                origin=self.origin,
             )
         )
 
@@ -105,8 +111,8 @@ class _Profile:
                 found.append(f"{strategy.name}: the gradient is {outcome.gradient}")
         return found
 
-    def _strategy(self, strategy: Strategy, measured: MemoryPass, rounds: Rounds) -> StrategyRecord:
-        return StrategyRecord(
+    def _row(self, strategy: Strategy, measured: MemoryPass, rounds: Rounds) -> Row:
+        return Row(
             strategy=strategy.name,
             device=repr(self.device.autodiff().gradient_checkpointing(strategy)),
             reference=strategy.name == self.reference,
@@ -114,8 +120,8 @@ class _Profile:
             outcome=measured.outcome,
             cost=measured.cost,
             trace=measured.trace,
-            warmup=tuple(rounds.samples[strategy.name][: rounds.warmup]),
-            samples=tuple(rounds.counted(strategy.name)),
+            passes=passes_of(rounds, strategy.name),
+            library=self.device.backend.library,
         )
 
     def run_memory_passes(self, tell: Progress) -> None:
@@ -206,6 +212,14 @@ class _Profile:
         outcome = replace(measured.outcome, grad_within_spread=within)
         self.passes[position] = replace(measured, outcome=outcome)
 
+    def waiting(self) -> str | None:
+        """A library in the run whose threads wait for each other; None if there is none."""
+        backend, asked = self.device.backend, self.config.get("threads")
+        if backend.waits_for_threads and asked != 1:
+            return _title(backend.library)
+        waits = (p for p in self.peers if p.engine.waits_for_threads and p.engine.threads != 1)
+        return next((_title(peer.engine.version) for peer in waits), None)
+
     def _first(self) -> str:
         """What the others are compared with: the reference, else `none`, else the first."""
         names = [strategy.name for strategy in self.strategies]
@@ -235,7 +249,7 @@ class _Profile:
         self.notes += [
             f"{peer.name}: no ratio to ckpt's own `{failure.strategy}`, which ran out of memory"
             for peer in self.peers
-            if peer.record.strategy == failure.strategy and peer.network is not None
+            if peer.row.strategy == failure.strategy and peer.network is not None
         ]
 
     def _leave_out_strategy(self, failure: Failure) -> None:
@@ -291,6 +305,7 @@ def profile(
     plan: Plan | None = None,
     threshold: float = 0.02,
     config: dict[str, object] | None = None,
+    command: Sequence[str] = (),
     progress: Progress | None = None,
     finished: Callable[[RunRecord], None] | None = None,
 ) -> RunRecord:
@@ -305,6 +320,7 @@ def profile(
         plan: how many rounds to time; by default until the intervals are narrow.
         threshold: a time ratio within this of 1 is `same`.
         config: settings to keep in the record.
+        command: the command line to keep in the record.
         progress: told how far the profile is, never during a timed sample.
         finished: gets the record so far after each complete round, marked partial.
 
@@ -318,15 +334,17 @@ def profile(
     chosen = [parse_strategy(s) if isinstance(s, str) else s for s in strategies]
     if not chosen:
         raise UsageError("no strategy to profile", "name at least one")
+    device = Device(open_backend(backend) if isinstance(backend, str) else backend)
     job = _Profile(
         workload=_one_workload(workload) if isinstance(workload, str) else workload,
         strategies=chosen,
-        device=Device(open_backend(backend) if isinstance(backend, str) else backend),
+        device=device,
         reference=reference,
         plan=plan or Plan(),
         threshold=threshold,
         config=config or {},
-        machine=read_machine(),
+        machine=machine_of(device.backend),
+        origin=read_origin(command),
         engines=engines,
     )
     check_peers(engines, job.workload, job.device.backend)
@@ -340,7 +358,24 @@ def profile(
         done = len(rounds.counted(job.strategies[0].name))
         job.notes.append(f"{rounds.stopped}: the figures are partial, from {done} complete rounds")
     record = job.record(rounds, rounds.interrupted)
-    return replace(record, warnings=(*record.warnings, *stability_warnings(record, before)))
+    return replace(
+        record, warnings=(*record.warnings, *stability_warnings(record, before, job.waiting()))
+    )
+
+
+def machine_of(backend: Backend) -> Machine:
+    """The machine, with the device that computes where that is not its processor."""
+    facts = backend.accelerator()
+    if facts is None:
+        return read_machine()
+    return replace(
+        read_machine(), accelerator=Accelerator(facts.model, facts.memory_bytes, facts.driver)
+    )
+
+
+def _title(library: str) -> str:
+    """The name of a library without its version."""
+    return library.rpartition(" ")[0]
 
 
 def _one_workload(text: str) -> Workload:

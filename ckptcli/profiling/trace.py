@@ -21,7 +21,8 @@ from ckptcli.events import (
     ValueNamed,
     Visited,
 )
-from ckptcli.measure.record import Cost, Life, NodeFate, Retrieval, TimelinePoint, Trace
+from ckptcli.measure.row import Cost
+from ckptcli.measure.trace import Life, NodeFate, Retrieval, TimelinePoint, Trace
 from ckptcli.profiling.labels import Labeller
 
 MOST_ENTRIES = 2000

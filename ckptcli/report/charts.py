@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from ckptcli.measure.record import TimelinePoint, Trace
+from ckptcli.measure.trace import TimelinePoint, Trace
 
 MOST_COLUMNS = 360
 """More columns than this are narrower than a reader can point at."""

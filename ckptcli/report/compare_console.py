@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 from ckptcli import units
 from ckptcli.measure.compare import Change, RunComparison, StrategyComparison
-from ckptcli.measure.record import PHASES, RunRecord, StrategyRecord
-from ckptcli.report.console import Screen
+from ckptcli.measure.record import RunRecord
+from ckptcli.measure.row import PHASES, Row
+from ckptcli.report.screen import Screen
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -60,29 +61,31 @@ def _table(entry: StrategyComparison, screen: Screen) -> Table:
     for name, change in (("saved", entry.saved_bytes), ("peak", entry.peak_bytes)):
         table.add_row(name, units.size(change.base), units.size(change.new), _percent(change))
     nodes = entry.recomputed_nodes
-    table.add_row("recomputed", str(nodes.base), str(nodes.new), _difference(nodes))
+    table.add_row("recomputed", _known(nodes.base), _known(nodes.new), _difference(nodes))
     table.add_row("gradients", "", "", _gradients(entry.gradients_identical))
     return table
 
 
-def _time(record: StrategyRecord, phase: str, screen: Screen) -> str:
-    if record.times is None:
+def _time(row: Row, phase: str, screen: Screen) -> str:
+    times = row.estimate(phase)
+    if times is None:
         return units.UNKNOWN
-    times = record.times[phase]
     if screen.width < NARROW:
         return units.duration(times.median)
     return units.interval(times.median, times.low, times.high)
 
 
 def _ratio(entry: StrategyComparison, phase: str) -> str:
-    if entry.ratios is None:
+    ratio = None if entry.ratios is None else entry.ratios.get(phase)
+    if ratio is None:
         return units.UNKNOWN
-    ratio = entry.ratios[phase]
     kind = "" if ratio.exact else " range"
     return f"{units.ratio(ratio.median)} [{ratio.low:.3f} {ratio.high:.3f}]{kind} {ratio.verdict}"
 
 
 def _percent(change: Change) -> str:
+    if change.base is None or change.new is None:
+        return units.UNKNOWN
     if change.base == change.new:
         return "the same"
     percent = change.percent
@@ -90,7 +93,13 @@ def _percent(change: Change) -> str:
 
 
 def _difference(change: Change) -> str:
+    if change.base is None or change.new is None:
+        return units.UNKNOWN
     return "the same" if change.base == change.new else f"{change.new - change.base:+d}"
+
+
+def _known(number: int | None) -> str:
+    return units.UNKNOWN if number is None else str(number)
 
 
 def _gradients(identical: bool | None) -> str:

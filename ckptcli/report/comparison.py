@@ -1,6 +1,6 @@
-"""The comparison of strategies as text: the cells of one table and a few sentences for each.
+"""The comparison as text: the cells of one table, a row of the record a row.
 
-Markdown and HTML show the same cells; neither formats a figure itself.
+Screen, Markdown and HTML show these cells; none of them formats a figure itself.
 """
 
 from __future__ import annotations
@@ -9,8 +9,10 @@ import shlex
 from dataclasses import dataclass
 
 from ckptcli import units
-from ckptcli.measure.peer_record import PeerRecord
-from ckptcli.measure.record import PHASES, Memory, RunRecord, StrategyRecord
+from ckptcli.measure import OURS
+from ckptcli.measure.memory import Memory
+from ckptcli.measure.record import RunRecord
+from ckptcli.measure.row import PHASES, Row
 from ckptcli.measure.statistics import Ratio
 
 HEADER = (
@@ -28,11 +30,13 @@ HEADER = (
 
 EXPLANATION = (
     "Saved: what the forward pass holds for the backward pass. Peak: the most that was live at "
-    "once, parameters and input included, and temporaries inside kernels where they are known. "
+    "once, parameters and input included, and the workspace of kernels where it is known. "
     "Recomputed: nodes computed a "
     "second time, and their share of the forward's floating-point operations and of the bytes that "
     "it moves. Times: medians with exact 95 % intervals."
 )
+
+REFERENCE = "reference"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,105 +54,54 @@ class Cell:
 
 
 def rows(record: RunRecord) -> list[tuple[Cell, ...]]:
-    """For each strategy, then each peer, a cell for each column of `HEADER`."""
-    own = [_row(strategy, record) for strategy in record.strategies]
-    return own + [_peer_row(peer) for peer in record.peers]
+    """For each row of the record, a cell for each column of `HEADER`."""
+    return [_cells(row, record) for row in record.rows]
 
 
-def _peer_row(peer: PeerRecord) -> tuple[Cell, ...]:
-    memory = peer.memory
+def _cells(row: Row, record: RunRecord) -> tuple[Cell, ...]:
+    name = Cell(record.label(row))
+    memory = row.memory
     if memory is None:
-        return (Cell(peer.name), *[Cell(units.UNKNOWN)] * (len(HEADER) - 1))
+        return (name, *[Cell(units.UNKNOWN)] * (len(HEADER) - 1))
     return (
-        Cell(peer.name),
-        Cell(units.size(memory.saved_bytes), _count(memory.saved_tensors, "tensor")),
-        Cell(units.size(memory.peak_bytes)),
-        Cell(peer_recomputes(peer)),
-        *(_split(peer_time_text(peer, phase)) for phase in PHASES),
-        _split(ratio_interval(peer.ratio)),
-        Cell(units.UNKNOWN if peer.ratio is None else peer.ratio.verdict),
-        Cell(agreement_word(peer)),
-    )
-
-
-def peer_recomputes(peer: PeerRecord) -> str:
-    """How many products and sigmoids are computed again, `6 matmul, 6 sigmoid`."""
-    if peer.recomputed_by_op is None:
-        return units.UNKNOWN
-    return ", ".join(f"{n} {op}" for op, n in peer.recomputed_by_op.items()) or "nothing"
-
-
-def peer_time_text(peer: PeerRecord, phase: str) -> str:
-    """A median with its interval, or `n/a`."""
-    known = None if peer.times is None else peer.times.get(phase)
-    return units.UNKNOWN if known is None else units.interval(known.median, known.low, known.high)
-
-
-def agreement_word(peer: PeerRecord) -> str:
-    """Whether loss and gradients are ckpt's within the tolerance."""
-    if peer.agreement is None:
-        return units.UNKNOWN
-    return "agrees" if peer.agreement.agrees else "differs"
-
-
-def peer_sentences(peer: PeerRecord) -> list[str]:
-    """What a peer's figures say beside those of the table."""
-    known, memory = peer.agreement, peer.memory
-    if peer.reason is not None or known is None or memory is None:
-        return [f"{units.UNKNOWN}: {peer.reason}"]
-    sentences = [
-        f"loss within {known.loss_relative:.2g} ({known.loss_ulp:.3g} ulp) of ckpt's, gradients "
-        f"within {known.gradient_relative:.2g} ({known.gradient_ulp:.3g} ulp): "
-        f"{agreement_word(peer)}, tolerance {known.tolerance:g}"
-    ]
-    if peer.own_ratio is not None:
-        word = peer.own_ratio.verdict
-        sentences.append(
-            f"takes {ratio_interval(peer.own_ratio)} the time of ckpt's {peer.strategy}: {word}"
-        )
-    if peer.compile_s is not None:
-        planned = units.size(memory.compiled_temp_bytes)
-        sentences.append(
-            f"compiled in {units.duration(peer.compile_s)}, in no time above; the compiler planned "
-            f"{planned} of temporaries for the whole program"
-        )
-    return sentences
-
-
-def peer_title(peer: PeerRecord) -> str:
-    """The peer, its library and its threads."""
-    threads = "" if peer.threads is None else f", {_count(peer.threads, 'thread')}"
-    return f"{peer.name} ({peer.library}{threads})"
-
-
-def _row(record: StrategyRecord, run: RunRecord) -> tuple[Cell, ...]:
-    memory = record.memory
-    reference = record is run.reference
-    return (
-        Cell(record.strategy),
-        Cell(units.size(memory.saved_bytes), _count(memory.saved_tensors, "tensor")),
+        name,
+        Cell(units.size(memory.saved_bytes), units.count(memory.saved_tensors, "tensor")),
         _peak(memory),
-        _recomputed(record),
-        *(_split(time_text(record, phase)) for phase in PHASES),
-        Cell("1.00x") if reference else _split(ratio_text(record)),
-        Cell("reference" if reference else _verdict(record)),
-        Cell("reference" if reference else _judgement(record)),
+        _recomputed(row),
+        *(_split(time_text(row, phase)) for phase in PHASES),
+        _split(ratio_text(row, record)),
+        Cell(time_verdict(row, record)),
+        Cell(verdict(row, record)),
     )
-
-
-def _count(count: int, noun: str) -> str:
-    return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
 def _peak(memory: Memory) -> Cell:
-    counted, whole = units.size(memory.ledger_peak_bytes), units.size(memory.peak_bytes)
-    return Cell(counted, "" if whole == counted else f"with temporaries {whole}")
+    if not memory.workspace_bytes:
+        return Cell(units.size(memory.peak_bytes))
+    return Cell(
+        units.size(memory.peak_bytes), f"{units.size(memory.workspace_bytes)} of it workspace"
+    )
 
 
-def _recomputed(record: StrategyRecord) -> Cell:
-    count, cost = record.outcome.recomputed_nodes, record.cost
-    shares = f"{cost.flops_share:.1%} of operations, {cost.moved_bytes_share:.0%} of bytes"
+def _recomputed(row: Row) -> Cell:
+    count, cost = row.recomputed_nodes, row.cost
+    if count is None:
+        return Cell(units.UNKNOWN)
+    if cost is None:
+        return Cell(str(count), by_op(row) if count else "")
+    shares = (
+        f"{cost.recomputed_flops_share:.1%} of operations, "
+        f"{cost.recomputed_moved_bytes_share:.0%} of bytes"
+    )
     return Cell(str(count), shares if count else "")
+
+
+def by_op(row: Row) -> str:
+    """What is computed again, `7 mul, 8 sigmoid`; `nothing`, or `n/a`."""
+    known = None if row.outcome is None else row.outcome.recomputed_by_op
+    if known is None:
+        return units.UNKNOWN
+    return ", ".join(f"{n} {op}" for op, n in known.items()) or "nothing"
 
 
 def _split(text: str) -> Cell:
@@ -157,17 +110,22 @@ def _split(text: str) -> Cell:
     return Cell(middle, f"[{rest}" if bracket else "")
 
 
-def time_text(record: StrategyRecord, phase: str) -> str:
+def time_text(row: Row, phase: str) -> str:
     """A median with its interval, or `n/a`."""
-    if record.times is None:
-        return units.UNKNOWN
-    known = record.times[phase]
-    return units.interval(known.median, known.low, known.high)
+    known = row.estimate(phase)
+    return units.UNKNOWN if known is None else units.interval(known.median, known.low, known.high)
 
 
-def ratio_text(record: StrategyRecord) -> str:
+def ratio_text(row: Row, record: RunRecord) -> str:
     """The ratio of the total times with its interval, or range under six rounds; or `n/a`."""
-    return ratio_interval(None if record.ratios is None else record.ratios["total"])
+    if row is record.reference:
+        return "1.00x"
+    return ratio_interval(total_ratio(row))
+
+
+def total_ratio(row: Row) -> Ratio | None:
+    """The ratio of the total times to the reference's; None where there is none."""
+    return None if row.ratios is None else row.ratios.get("total")
 
 
 def ratio_interval(ratio: Ratio | None) -> str:
@@ -178,89 +136,38 @@ def ratio_interval(ratio: Ratio | None) -> str:
     return f"{units.ratio(ratio.median)} [{ratio.low:.3f} {ratio.high:.3f}{kind}]"
 
 
-def _verdict(record: StrategyRecord) -> str:
-    return units.UNKNOWN if record.ratios is None else record.ratios["total"].verdict
+def time_verdict(row: Row, record: RunRecord) -> str:
+    """`reference`, the word on the time, or `n/a`."""
+    if row is record.reference:
+        return REFERENCE
+    ratio = total_ratio(row)
+    return units.UNKNOWN if ratio is None else ratio.verdict
 
 
-def _judgement(record: StrategyRecord) -> str:
-    return units.UNKNOWN if record.judgement is None else record.judgement.word
+def verdict(row: Row, record: RunRecord) -> str:
+    """`reference`, the word on the strategy, of another engine's `none` whether it agrees."""
+    if row is record.reference:
+        return REFERENCE
+    if row.is_wrong:
+        return "wrong"
+    if row.judgement is not None:
+        return row.judgement.word
+    return units.UNKNOWN if row.agreement is None else "agrees"
 
 
-def reason(record: StrategyRecord, run: RunRecord) -> str:
-    """Why the strategy got its verdict."""
-    if record is run.reference:
-        return "what the others are compared with"
-    return "not compared" if record.judgement is None else record.judgement.reason
-
-
-def recomputes(record: StrategyRecord) -> str:
-    """What is computed again, by op."""
-    by_op = record.outcome.recomputed_by_op
-    return f"recomputes {', '.join(f'{n} {op}' for op, n in by_op.items()) or 'nothing'}"
-
-
-def gradients(record: StrategyRecord, run: RunRecord) -> str:
-    """Whether the gradients are those of the reference, bit for bit."""
-    if run.reference is None or record is run.reference:
-        return ""
-    return f"gradients {gradients_word(record, run.reference)}"
-
-
-def gradients_word(record: StrategyRecord, reference: StrategyRecord) -> str:
-    """How the gradients compare with the reference's."""
-    if record.outcome.grad_sha256 == reference.outcome.grad_sha256:
+def gradients_word(row: Row, base: Row) -> str:
+    """How the gradients compare with those of what the row is held against."""
+    own, other = row.outcome, base.outcome
+    if row.agreement is not None:
+        known = row.agreement
+        if known.loss_relative == 0.0 and known.gradient_relative == 0.0:
+            return "identical"
+        return f"within {known.gradient_relative:.2g}" if known.agrees else "DIFFER"
+    if own is None or other is None or None in (own.grad_sha256, other.grad_sha256):
+        return units.UNKNOWN
+    if own.grad_sha256 == other.grad_sha256:
         return "identical"
-    return "within run-to-run spread" if record.outcome.grad_within_spread else "DIFFER"
-
-
-def summary_line(record: RunRecord) -> str:
-    """How the times came about."""
-    partial = "; partial: the run ended early" if record.partial else ""
-    processes = f" over {record.processes} processes" if record.processes > 1 else ""
-    return (
-        f"{record.backend}, seed {record.seed}, {record.rounds} rounds interleaved{processes}, "
-        f"stopped: {record.stopped}{partial}"
-    )
-
-
-def machine_facts(record: RunRecord) -> list[tuple[str, str]]:
-    """What is known of the machine, named."""
-    machine = record.machine
-    variables = machine.openblas_variables.items()
-    return [
-        ("processor", _known(machine.cpu)),
-        ("cores", _known(machine.cores)),
-        ("memory", units.size(machine.memory_bytes)),
-        ("system", machine.os),
-        ("Python", machine.python),
-        ("NumPy", machine.numpy),
-        *_other_library(record),
-        ("BLAS", _known(machine.blas)),
-        ("BLAS threads", _known(machine.blas_threads)),
-        ("OPENBLAS variables", ", ".join(f"{k}={v}" for k, v in variables) or "none"),
-        ("ckpt", record.version),
-    ]
-
-
-def _other_library(record: RunRecord) -> list[tuple[str, str]]:
-    """The array library that computed, where it is not NumPy."""
-    title, _, version = record.library.rpartition(" ")
-    return [(title, version)] if title not in ("", "NumPy") else []
-
-
-def machine_line(record: RunRecord) -> str:
-    """The machine in one line."""
-    facts = dict(machine_facts(record))
-    others = "".join(f", {title} {version}" for title, version in _other_library(record))
-    return (
-        f"{facts['processor']}, {facts['cores']} cores, {facts['memory']}; Python "
-        f"{facts['Python']}, NumPy {facts['NumPy']}{others}, BLAS {facts['BLAS']}, "
-        f"{units.threads(record.machine.blas_threads)}; ckpt {facts['ckpt']}"
-    )
-
-
-def _known(value: object) -> str:
-    return units.UNKNOWN if value is None else str(value)
+    return "within run-to-run spread" if own.grad_within_spread else "DIFFER"
 
 
 _MEASURING = {
@@ -270,7 +177,7 @@ _MEASURING = {
     "threshold_percent": "--threshold",
     "perturb_text": "--perturb-replay",
 }
-_DESCRIPTIVE = ("name", "loss_name")
+_DESCRIPTIVE = ("name", "title", "loss_name")
 """What a record says of a workload that is no option."""
 
 
@@ -283,10 +190,10 @@ def command_line(record: RunRecord, reps: int | None = None) -> str | None:
     if not isinstance(workload, str) or workload == "graph":
         return None
     words = ["ckpt", "run"]
-    for strategy in record.strategies:
-        words += ["--strategy", strategy.strategy]
-    for engine in dict.fromkeys(peer.engine for peer in record.peers):
-        words += ["--engine", engine]
+    for strategy in dict.fromkeys(row.strategy for row in record.rows):
+        words += ["--strategy", strategy]
+    for engine in dict.fromkeys(row.engine for row in record.rows):
+        words += ["--engine", engine] if engine != OURS else []
     words += ["--workload", workload]
     from_file = ":" in workload  # which says the rest, but for what the command was given
     for name, value in record.workload.items():

@@ -1,138 +1,114 @@
-"""A run for the eye: the seed experiment's lines for each strategy, then one comparison table.
-
-Rendered to text and printed elsewhere. The only module that imports rich.
-"""
+"""A run for the eye: the answers, the table, each strategy's lines, pictures, details."""
 
 from __future__ import annotations
 
-import io
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 
-from rich import box
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from ckptcli import units
-from ckptcli.measure.peer_record import PeerRecord
-from ckptcli.measure.record import PHASES, AllocatorPeak, Memory, RunRecord, StrategyRecord
-from ckptcli.measure.statistics import Estimate
-from ckptcli.report.comparison import (
-    command_line,
-    gradients_word,
-    peer_recomputes,
-    peer_sentences,
-    peer_title,
-)
+from ckptcli.measure.memory import Memory
+from ckptcli.measure.record import RunRecord
+from ckptcli.measure.rounds import Sample
+from ckptcli.measure.row import PHASES, Row
+from ckptcli.report.comparison import command_line, total_ratio, verdict
 from ckptcli.report.gradient_table import fill_gradient_table, gradient_lines
+from ckptcli.report.readings import answer, readings, reason, title
+from ckptcli.report.screen import Screen
+from ckptcli.report.surroundings import libraries
 from ckptcli.report.timeline_text import peak_bars, timeline_text
-
-SHOWN_REPS = 3
-BOTH_SHOWN_ABOVE = 0.01
-"""Ledger and traced peak are both shown when they differ by more than this share."""
 
 WIDE = 100
 NARROW = 76
 
 PICTURE_WIDTH = 100
 
-SHOWN_SHARE = 0.001
-"""Of a peak, what makes up less than this is left out of its sentence."""
-
 WORD_STYLES = {
+    "agrees": "green",
     "effective": "green",
     "held only": "yellow",
     "no effect": "yellow",
     "worse": "red",
     "wrong": "bold red",
+    "reference": "dim",
 }
 
-
-@dataclass(frozen=True, slots=True)
-class Screen:
-    """What the text is rendered for."""
-
-    width: int = 120
-    color: bool = False
-    unicode: bool = True
-
-    def render(self, *parts: str | Text | Table) -> str:
-        """The parts below each other."""
-        stream = io.StringIO()
-        console = Console(
-            file=stream,
-            width=self.width,
-            height=1000,
-            color_system="standard" if self.color else None,
-            force_terminal=self.color,
-            no_color=not self.color,
-            highlight=False,
-            emoji=False,
-            markup=False,
-            _environ={},
-        )
-        for part in parts:
-            console.print(part, soft_wrap=not isinstance(part, Table))
-        text = "\n".join(line.rstrip() for line in stream.getvalue().split("\n"))
-        return text if self.unicode else text.replace("µ", "u")
-
-    def table(self, title: str | None = None, tight: bool = False) -> Table:
-        """An empty table in the glyphs that the stream has."""
-        return Table(
-            box=box.SIMPLE_HEAD if self.unicode else box.MARKDOWN,
-            pad_edge=False,
-            padding=(0, 0) if tight else (0, 1),
-            title=title,
-            title_justify="left",
-        )
+Part = str | Text | Table
 
 
-def render_run(record: RunRecord, screen: Screen, *, verbose: bool = False) -> str:
-    """The whole screen, ready to print."""
-    parts: list[str | Text | Table] = [
-        line for strategy in record.strategies for line in _seed_lines(strategy, record.title)
-    ]
-    parts += [
+def render_run(
+    record: RunRecord, screen: Screen, *, verbose: bool = False, quiet: bool = False
+) -> str:
+    """The whole screen, ready to print; `quiet` leaves the answers and the table alone."""
+    parts: list[Part] = [
+        screen.wrapped(record.title),
+        *(_answer(row, record, screen) for row in record.rows),
         _comparison(record, screen),
         *_gradients(record, screen),
-        timeline_text(record, min(screen.width, PICTURE_WIDTH), screen.unicode),
-        "",
-        peak_bars(record, min(screen.width, PICTURE_WIDTH), screen.unicode),
-        "",
-        *_readings(record),
-        *_peer_readings(record),
     ]
-    if verbose:
-        parts += [_peak_table(strategy, screen) for strategy in record.strategies]
-    parts.append(Text(_machine_line(record), style="dim"))
-    parts += [Text(line, style="dim") for line in _next_commands(record)]
+    if not quiet:
+        parts += _details(record, screen, verbose)
     return screen.render(*parts)
 
 
-def _seed_lines(record: StrategyRecord, title: str) -> Iterator[str]:
-    memory = record.memory
-    yield f"device = {record.device}, {title}"
+def _answer(row: Row, record: RunRecord, screen: Screen) -> Text:
+    line = screen.wrapped(f"{record.label(row)}: {answer(row, record)}")
+    word = verdict(row, record)
+    start = len(record.label(row)) + 2
+    if line.plain[start:].startswith(word):
+        line.stylize(WORD_STYLES.get(word, ""), start, start + len(word))
+    return line
+
+
+def _details(record: RunRecord, screen: Screen, verbose: bool) -> Iterator[Part]:
+    """Each strategy's lines, the pictures, and what the figures say."""
+    width = min(screen.width, PICTURE_WIDTH)
+    for row in record.rows:
+        yield from _seed_lines(row, record, verbose)
+    for draw in (timeline_text, peak_bars):
+        picture = draw(record, width, screen.unicode)
+        yield from ("", picture) if picture else ()
+    yield ""
+    for row in record.rows:
+        yield from _reading(row, record, screen)
+    yield from _unclear(record, screen)
+    if verbose:
+        yield from (_peak_table(row, record, screen) for row in record.rows if _has_peak(row))
+    yield screen.wrapped(_machine_line(record), style="dim")
+
+
+def _seed_lines(row: Row, record: RunRecord, verbose: bool) -> Iterator[str]:
+    """The lines of the experiment that this program began with, in its wording."""
+    memory = row.memory
+    if memory is None:
+        return
+    yield f"device = {row.device}, {record.title}"
     yield f"params + input          in_use = {_in_use(memory.params_input_bytes)}"
-    shown = [*record.warmup, *record.samples][:SHOWN_REPS]
-    for rep, sample in enumerate(shown):
-        check = "" if sample.check is None else f", sum(grad w0) = {sample.check:.4f}"
+    yield f"after forward           in_use = {_in_use(memory.after_forward_bytes)}"
+    first = len(row.passes.warmup)
+    if verbose:
+        for rep, sample in enumerate([*row.passes.warmup, *row.samples]):
+            yield _rep_line(rep, sample, memory)
+    last = first + len(row.samples) - 1
+    if last >= first and row.median_s("forward") is not None:
         yield (
-            f"rep {rep}: after forward in_use = {_in_use(memory.after_forward_bytes)}, "
-            f"forward {units.duration(sample.forward_s):>8}, "
-            f"backward {units.duration(sample.backward_s):>8}{check}"
-        )
-    first = len(record.warmup)
-    last = first + len(record.samples) - 1
-    if last >= first:
-        yield (
-            f"reps {first}..{last}: median forward {units.duration(record.median_s('forward'))}, "
-            f"median backward {units.duration(record.median_s('backward'))}"
+            f"reps {first}..{last}: median forward {units.duration(row.median_s('forward'))}, "
+            f"median backward {units.duration(row.median_s('backward'))}"
         )
 
 
-def _in_use(size_bytes: int) -> str:
-    return f"{units.mebibytes(size_bytes):>11}"
+def _rep_line(rep: int, sample: Sample, memory: Memory) -> str:
+    check = "" if sample.check is None else f", sum(grad w0) = {sample.check:.4f}"
+    return (
+        f"rep {rep}: after forward in_use = {_in_use(memory.after_forward_bytes)}, "
+        f"forward {units.duration(sample.forward_s):>8}, "
+        f"backward {units.duration(sample.backward_s):>8}{check}"
+    )
+
+
+def _in_use(size_bytes: int | None) -> str:
+    return f"{units.size(size_bytes):>11}"
 
 
 def _comparison(record: RunRecord, screen: Screen) -> Table:
@@ -148,45 +124,22 @@ def _comparison(record: RunRecord, screen: Screen) -> Table:
             overflow="fold",
             no_wrap=True,
         )
-    for strategy in record.strategies:
-        memory = strategy.memory
-        count = f" ({memory.saved_tensors})" if wide else ""
+    for row in record.rows:
+        memory = row.memory
+        count = f" ({memory.saved_tensors})" if wide and memory is not None else ""
+        again = row.recomputed_nodes
         table.add_row(
-            strategy.strategy,
-            units.size(memory.saved_bytes) + count,
-            units.size(memory.ledger_peak_bytes),
-            *([] if narrow else [str(strategy.outcome.recomputed_nodes)]),
-            *(units.duration(strategy.median_s(phase)) for phase in phases),
-            _ratio(strategy, record),
+            record.label(row),
+            units.size(row.saved_bytes) + count,
+            units.size(row.peak_bytes),
+            *([] if narrow else [units.UNKNOWN if again is None else str(again)]),
+            *(units.duration(row.median_s(phase)) for phase in phases),
+            _ratio(row, record),
         )
-    for peer in record.peers:
-        table.add_row(*_peer_cells(peer, wide, narrow))
     return table
 
 
-def _peer_cells(peer: PeerRecord, wide: bool, narrow: bool) -> Iterator[str]:
-    memory = peer.memory
-    yield peer.name
-    count = f" ({memory.saved_tensors})" if wide and memory is not None else ""
-    yield units.size(None if memory is None else memory.saved_bytes) + count
-    yield units.size(None if memory is None else memory.peak_bytes)
-    if not narrow:
-        again = peer.recomputed_by_op
-        yield units.UNKNOWN if again is None else str(sum(again.values()))
-    yield from (units.duration(peer.median_s(phase)) for phase in (PHASES if wide else ("total",)))
-    ratio = peer.ratio
-    yield units.UNKNOWN if ratio is None else f"{units.ratio(ratio.median)} {ratio.verdict}"
-
-
-def _peer_readings(record: RunRecord) -> Iterator[str | Text]:
-    for peer in record.peers:
-        yield Text(peer_title(peer), style="bold")
-        if peer.recomputed_by_op is not None:
-            yield f"  recomputes {peer_recomputes(peer)}"
-        yield from (f"  {sentence}" for sentence in peer_sentences(peer))
-
-
-def _gradients(record: RunRecord, screen: Screen) -> list[str | Table]:
+def _gradients(record: RunRecord, screen: Screen) -> list[Part]:
     """What a program with one number to differentiate by is held against."""
     lines = gradient_lines(record)
     if not lines:
@@ -195,104 +148,51 @@ def _gradients(record: RunRecord, screen: Screen) -> list[str | Table]:
     return [*lines, fill_gradient_table(screen.table(tight=tight), record)]
 
 
-def _ratio(record: StrategyRecord, run: RunRecord) -> str:
-    if record is run.reference:
+def _ratio(row: Row, record: RunRecord) -> str:
+    if row is record.reference:
         return "reference"
-    ratio = None if record.ratios is None else record.ratios["total"]
+    ratio = total_ratio(row)
     return units.UNKNOWN if ratio is None else f"{units.ratio(ratio.median)} {ratio.verdict}"
 
 
-def _readings(record: RunRecord) -> Iterator[str | Text]:
-    """What the figures say: a few lines for each strategy, its verdict last."""
-    reference = record.reference
-    for strategy in record.strategies:
-        yield Text(strategy.strategy, style="bold")
-        yield f"  {_peak_reading(strategy.memory)}"
-        if strategy.times is not None:
-            yield f"  {_time_reading(strategy.times['total'])}"
-        if reference is not None and strategy.judgement is not None:
-            yield f"  {_held_reading(strategy, reference)}"
-            yield f"  {_cost_reading(strategy)}"
-            word, reason = strategy.judgement.word, strategy.judgement.reason
-            yield Text.assemble("  verdict: ", (word, WORD_STYLES[word]), f": {reason}")
-    unclear = [s for s in record.strategies if s.ratios and s.ratios["total"].verdict == "unclear"]
-    if unclear:
+def _reading(row: Row, record: RunRecord, screen: Screen) -> Iterator[Part]:
+    """What the figures of a row say, its verdict last."""
+    yield screen.wrapped(title(row, record), style="bold")
+    for sentence in readings(row, record):
+        yield screen.wrapped(sentence, "  ")
+    if row.judgement is not None:
+        line = screen.wrapped(f"verdict: {row.judgement.word}: {reason(row, record)}", "  ")
+        start = len("  verdict: ")
+        word = row.judgement.word
+        line.stylize(WORD_STYLES[word], start, start + len(word))
+        yield line
+    elif row.reason is not None:
+        yield screen.wrapped(reason(row, record), "  ")
+
+
+def _unclear(record: RunRecord, screen: Screen) -> Iterator[Part]:
+    ratios = [total_ratio(row) for row in record.rows]
+    if any(ratio is not None and ratio.verdict == "unclear" for ratio in ratios):
         again = command_line(record, max(49, 2 * record.rounds)) or "more --reps"
-        yield f"the time ratio is unclear after {units.count(record.rounds, 'round')}; try: {again}"
+        after = units.count(record.rounds, "round")
+        yield screen.wrapped(f"the time ratio is unclear after {after}; try: {again}")
 
 
-def _peak_reading(memory: Memory) -> str:
-    parts = ", ".join(
-        f"{why} {units.size(size_bytes)}"
-        for why, size_bytes in sorted(
-            memory.peak_live.bytes_by_why.items(), key=lambda item: -item[1]
-        )
-        if size_bytes >= SHOWN_SHARE * memory.peak_live.total_bytes
-    )
-    counted = memory.ledger_peak_backward_bytes
-    traced = memory.traced_peak_backward_bytes
-    text = f"peak in backward {units.size(counted)} ({parts})"
-    if traced is None:
-        text += f", with kernel temporaries {units.UNKNOWN}"
-    elif abs(traced - counted) > BOTH_SHOWN_ABOVE * counted:
-        text += f", with kernel temporaries {units.size(traced)}"
-    if memory.allocator_backward is not None:
-        text += f"; {allocator_text(memory.allocator_backward)}"
-    return (
-        f"{text}; in forward {units.size(memory.ledger_peak_forward_bytes)}; "
-        f"in use after backward {units.size(memory.after_backward_bytes)}"
-    )
+def _has_peak(row: Row) -> bool:
+    return row.memory is not None and row.memory.peak_live is not None
 
 
-def allocator_text(peak: AllocatorPeak) -> str:
-    """What the device's allocator tells of a phase."""
-    return (
-        f"the allocator's peak: requested {units.size(peak.requested_bytes)}, allocated "
-        f"{units.size(peak.allocated_bytes)}, reserved {units.size(peak.reserved_bytes)}"
-    )
-
-
-def _time_reading(total: Estimate) -> str:
-    text = f"forward + backward {units.interval(total.median, total.low, total.high)}"
-    if total.least == total.most:
-        return text
-    return f"{text}, middle half within {total.iqr_share:.1%}, least {units.duration(total.least)}"
-
-
-def _held_reading(record: StrategyRecord, reference: StrategyRecord) -> str:
-    saved = units.change(record.memory.saved_bytes, reference.memory.saved_bytes)
-    peak = units.change(record.memory.ledger_peak_bytes, reference.memory.ledger_peak_bytes)
-    word = gradients_word(record, reference)
-    if record.memory.offloaded_bytes:
-        saved += f" and {units.size(record.memory.offloaded_bytes)} on the host"
-    return f"holds {saved} after forward; peaks {peak}; gradients {word}"
-
-
-def _cost_reading(record: StrategyRecord) -> str:
-    by_op, cost = record.outcome.recomputed_by_op, record.cost
-    text = f"recomputes {', '.join(f'{n} {op}' for op, n in by_op.items()) or 'nothing'}"
-    if by_op:
-        text += (
-            f": {cost.flops_share:.1%} of the forward's operations, "
-            f"{cost.moved_bytes_share:.0%} of its bytes moved"
-        )
-    if record.ratios is None:
-        return text
-    ratio = record.ratios["total"]
-    kind = "95 %" if ratio.exact else "range"
-    return (
-        f"{text}; takes {units.ratio(ratio.median)} the time "
-        f"[{ratio.low:.3f} {ratio.high:.3f}, {kind}]: {ratio.verdict}"
-    )
-
-
-def _peak_table(record: StrategyRecord, screen: Screen) -> Table:
-    peak = record.memory.peak_live
+def _peak_table(row: Row, record: RunRecord, screen: Screen) -> Table:
+    assert row.memory is not None
+    assert row.memory.peak_live is not None
+    peak = row.memory.peak_live
     table = screen.table(
-        f"{record.strategy}: live at the peak of backward, {peak.total_tensors} storages"
+        f"{record.label(row)}: live at the peak of backward, {peak.total_tensors} storages"
     )
-    for name in ("node", "op", "shape", "size", "why"):
-        table.add_column(name, justify="right" if name in ("node", "size") else "left")
+    for name in ("node", "op", "shape", "size", "why", "made at"):
+        table.add_column(
+            name, justify="right" if name in ("node", "size") else "left", overflow="fold"
+        )
     for tensor in peak.largest:
         table.add_row(
             "" if tensor.node is None else str(tensor.node),
@@ -300,32 +200,28 @@ def _peak_table(record: StrategyRecord, screen: Screen) -> Table:
             str(list(tensor.shape)),
             units.size(tensor.bytes),
             tensor.why,
+            tensor.source,
         )
     return table
 
 
-def _next_commands(record: RunRecord) -> Iterator[str]:
-    """What a reader of this screen may want next."""
-    yield "next: add --export report.html for a page to keep"
-    judged = [s for s in record.strategies if s.judgement is not None]
-    if judged and record.workload.get("name") == "silu":
-        yield f"      ckpt log -s {judged[0].strategy} --explain"
+def next_commands(record: RunRecord) -> Sequence[str]:
+    """What a reader of this screen may want next; commands that run the same workload."""
+    again = command_line(record)
+    if again is None:
+        return ("add --export report.html for a page to keep",)
+    return (f"{again} --export report.html",)
 
 
 def _machine_line(record: RunRecord) -> str:
     machine = record.machine
     partial = ", partial" if record.partial else ""
     return (
-        f"{_known(machine.cpu)}, {_known(machine.cores)} cores, {_libraries(record)}, "
+        f"{_known(machine.cpu)}, {_known(machine.cores)} cores, {libraries(record)}, "
         f"BLAS {_known(machine.blas)}, {units.threads(machine.blas_threads)}; seed "
         f"{record.seed}; {units.count(record.rounds, 'round')} interleaved{partial}; "
         f"stopped: {record.stopped}"
     )
-
-
-def _libraries(record: RunRecord) -> str:
-    numpy = f"NumPy {record.machine.numpy}"
-    return numpy if record.library in ("", numpy) else f"{record.library}, {numpy}"
 
 
 def _known(value: object) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from ckptcli import units
 from ckptcli.measure.histogram import Histogram
 from ckptcli.measure.statistics import Description
-from ckptcli.report.console import Screen
+from ckptcli.report.screen import Screen
 
 if TYPE_CHECKING:
     from rich.table import Table

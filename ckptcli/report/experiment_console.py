@@ -8,7 +8,7 @@ from rich.table import Table
 
 from ckptcli import units
 from ckptcli.measure.experiment_record import ExperimentRecord
-from ckptcli.report.console import Screen
+from ckptcli.report.screen import Screen
 
 SHOWN_FIRST = 6
 SHOWN_LAST = 14

@@ -1,6 +1,6 @@
 """The table of a program with one number to differentiate by: gradients beside memory and time.
 
-Shown for records whose strategies have a `gradient`; the experiment of the second seed document.
+Shown for records whose rows have a `gradient`; the experiment of the second seed document.
 """
 
 from __future__ import annotations
@@ -8,7 +8,8 @@ from __future__ import annotations
 from rich.table import Table
 
 from ckptcli import units
-from ckptcli.measure.record import Outcome, RunRecord, StrategyRecord
+from ckptcli.measure.record import RunRecord
+from ckptcli.measure.row import Outcome, Row
 
 DIGITS = 15
 """Of a float64, one more than is sure."""
@@ -35,28 +36,29 @@ def fill_gradient_table(table: Table, record: RunRecord) -> Table:
     table.add_column("strategy", overflow="fold")
     for name in ("gradient", "error", "|grad - fd|", "saved", "peak", "total"):
         table.add_column(name, justify="right", no_wrap=True)
-    for strategy in record.strategies:
-        table.add_row(*_row(strategy))
+    for row in record.rows:
+        table.add_row(*_cells(row, record))
     return table
 
 
 def _first_outcome(record: RunRecord) -> Outcome | None:
-    outcome = record.strategies[0].outcome if record.strategies else None
+    outcome = record.rows[0].outcome if record.rows else None
     return None if outcome is None or outcome.gradient is None else outcome
 
 
-def _row(record: StrategyRecord) -> tuple[str, ...]:
-    outcome, memory = record.outcome, record.memory
-    gradient = outcome.gradient
-    exact = None if outcome.exact is None else outcome.exact[1]
+def _cells(row: Row, record: RunRecord) -> tuple[str, ...]:
+    gradient = None if row.outcome is None else row.outcome.gradient
+    evidence = _first_outcome(record)
+    exact = None if evidence is None or evidence.exact is None else evidence.exact[1]
+    difference = None if evidence is None else evidence.finite_difference
     return (
-        record.strategy,
+        record.label(row),
         units.UNKNOWN if gradient is None else f"{gradient:.{DIGITS}f}",
         _distance(gradient, exact, "+.1e"),
-        _distance(gradient, outcome.finite_difference, ".1e").lstrip("-"),
-        f"{memory.saved_bytes} B",
-        units.size(memory.ledger_peak_bytes),
-        units.duration(record.median_s("total")),
+        _distance(gradient, difference, ".1e").lstrip("-"),
+        units.UNKNOWN if row.saved_bytes is None else f"{row.saved_bytes} B",
+        units.size(row.peak_bytes),
+        units.duration(row.median_s("total")),
     )
 
 

@@ -8,7 +8,8 @@ from rich.table import Table
 
 from ckptcli import units
 from ckptcli.measure.saved import PartBytes, SavedTensor, total_of
-from ckptcli.report.console import WIDE, Screen
+from ckptcli.report.console import WIDE
+from ckptcli.report.screen import Screen
 
 
 def render_saved(strategy: str, saved: Sequence[SavedTensor], screen: Screen) -> str:

@@ -11,7 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ckptcli import units
-from ckptcli.measure.record import RunRecord, StrategyRecord, TimelinePoint
+from ckptcli.measure.memory import PeakLive
+from ckptcli.measure.record import RunRecord
+from ckptcli.measure.trace import TimelinePoint, Trace
 
 _BLOCKS = " ▁▂▃▄▅▆▇█"
 _ASCII_BLOCKS = " .:-=+*#@"
@@ -41,19 +43,19 @@ class Column:
 
 def timeline_text(record: RunRecord, width: int, unicode: bool) -> str:
     """A line a strategy, then one that names each peak; empty without a timeline."""
-    named = [strategy for strategy in record.strategies if strategy.trace.timeline]
+    named = [(row.strategy, trace) for row, trace in record.rows_with_trace if trace.timeline]
     if not named:
         return ""
-    label = max(len(strategy.strategy) for strategy in named)
+    label = max(len(name) for name, _ in named)
     columns = max(FEWEST_COLUMNS, width - label - MARGIN)
-    scale = max(point.high_bytes for s in named for point in s.trace.timeline)
+    scale = max(point.high_bytes for _, trace in named for point in trace.timeline)
     lines = [
         f"live bytes over the pass, forward | backward; full height {units.size(scale)}",
     ]
-    for strategy in named:
-        drawn = _line(resample(strategy.trace.timeline, columns), scale, unicode)
-        lines.append(f"{strategy.strategy:<{label}}  {drawn}")
-        lines.append(f"{'':<{label}}  {_peak_mark(strategy, columns, unicode)}")
+    for name, trace in named:
+        drawn = _line(resample(trace.timeline, columns), scale, unicode)
+        lines.append(f"{name:<{label}}  {drawn}")
+        lines.append(f"{'':<{label}}  {_peak_mark(trace, columns, unicode)}")
     return "\n".join(line.rstrip() for line in lines)
 
 
@@ -73,20 +75,25 @@ def resample(timeline: Sequence[TimelinePoint], columns: int) -> list[Column]:
 
 def peak_bars(record: RunRecord, width: int, unicode: bool) -> str:
     """What is live at each strategy's peak, as one bar a strategy on one common scale."""
-    label = max((len(s.strategy) for s in record.strategies), default=0)
-    scale = max((s.memory.peak_live.total_bytes for s in record.strategies), default=0)
+    peaks = live_at_peaks(record)
+    label = max((len(name) for name, _ in peaks), default=0)
+    scale = max((live.total_bytes for _, live in peaks), default=0)
     if scale == 0:
         return ""
     room = max(FEWEST_COLUMNS, width - label - 14)
     lines = ["at the peak of backward: " + _legend(unicode)]
-    for strategy in record.strategies:
-        peak = strategy.memory.peak_live
+    for name, live in peaks:
         bar = "".join(
-            glyph * round(room * size_bytes / scale)
-            for glyph, size_bytes in _shares(strategy, unicode)
+            glyph * round(room * size_bytes / scale) for glyph, size_bytes in _shares(live, unicode)
         )
-        lines.append(f"{strategy.strategy:<{label}}  {bar} {units.size(peak.total_bytes)}")
+        lines.append(f"{name:<{label}}  {bar} {units.size(live.total_bytes)}")
     return "\n".join(lines)
+
+
+def live_at_peaks(record: RunRecord) -> list[tuple[str, PeakLive]]:
+    """What was live at the peak of each row that tells."""
+    known = [(row.strategy, row.memory) for row in record.rows if row.memory is not None]
+    return [(name, m.peak_live) for name, m in known if m.peak_live is not None]
 
 
 def _columns(points: Sequence[TimelinePoint], count: int) -> list[Column]:
@@ -106,8 +113,8 @@ def _line(columns: Sequence[Column], scale: int, unicode: bool) -> str:
     return text
 
 
-def _peak_mark(record: StrategyRecord, columns: int, unicode: bool) -> str:
-    drawn = resample(record.trace.timeline, columns)
+def _peak_mark(trace: Trace, columns: int, unicode: bool) -> str:
+    drawn = resample(trace.timeline, columns)
     position = max(range(len(drawn)), key=lambda i: drawn[i].high_bytes)
     point = drawn[position].point
     bar = point.phase != "forward" and any(column.phase == "forward" for column in drawn)
@@ -131,8 +138,8 @@ def _around(mark: str, offset: int, words: Sequence[str], width: int) -> str | N
     return None
 
 
-def _shares(record: StrategyRecord, unicode: bool) -> list[tuple[str, int]]:
-    by_why = dict(record.memory.peak_live.bytes_by_why)
+def _shares(live: PeakLive, unicode: bool) -> list[tuple[str, int]]:
+    by_why = dict(live.bytes_by_why)
     index = 0 if unicode else 1
     shares = [(glyphs[index], by_why.pop(why, 0)) for why, glyphs in _WHY_GLYPHS.items()]
     return [*shares, ("t", sum(by_why.values()))]

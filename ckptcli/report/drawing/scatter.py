@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ckptcli import units
-from ckptcli.measure.record import RunRecord, StrategyRecord
+from ckptcli.measure.record import RunRecord
+from ckptcli.measure.row import Row
 from ckptcli.report.charts import Box, Mark, Scale, byte_ticks, decimal_ticks, place_marks
 from ckptcli.report.comparison import time_text
 from ckptcli.report.drawing.markup import Markup, element
@@ -18,21 +19,25 @@ BOX = Box(66, 12, WIDTH - 16, HEIGHT - 46)
 
 def scatter_svg(record: RunRecord) -> Markup | None:
     """The picture, or None where nothing was timed."""
-    timed = [(i, s) for i, s in enumerate(record.strategies) if s.times is not None]
+    timed = [
+        (i, row)
+        for i, row in enumerate(record.rows)
+        if row.estimate("total") is not None and row.peak_bytes is not None
+    ]
     if not timed:
         return None
     across = Scale(0.0, max(1e-9, *(_latest(s) * 1.1 for _, s in timed)), BOX.left, BOX.right)
-    most = max(s.memory.peak_bytes for _, s in timed)
+    most = max(s.peak_bytes or 0 for _, s in timed)
     height = Scale(0.0, max(1.0, most * 1.2), BOX.bottom, BOX.top)
-    places = [(across(s.median_s("total") or 0.0), height(s.memory.peak_bytes)) for _, s in timed]
-    widths = [len(s.strategy) * CHARACTER for _, s in timed]
+    places = [(across(s.median_s("total") or 0.0), height(s.peak_bytes or 0)) for _, s in timed]
+    widths = [len(s.name) * CHARACTER for _, s in timed]
     marks = place_marks(places, widths, BOX)
     return element(
         "svg",
         *_axes(across, height),
         *_guides(record, across, height),
         *(_interval(i, s, mark.y, across) for (i, s), mark in zip(timed, marks)),
-        *(label(i, mark, s.strategy) for (i, s), mark in zip(timed, marks)),
+        *(label(i, mark, s.name) for (i, s), mark in zip(timed, marks)),
         *(_dot(i, s, mark) for (i, s), mark in zip(timed, marks)),
         viewBox=f"0 0 {WIDTH} {HEIGHT}",
         role="img",
@@ -41,15 +46,15 @@ def scatter_svg(record: RunRecord) -> Markup | None:
     )
 
 
-def _latest(record: StrategyRecord) -> float:
-    assert record.times is not None
-    total = record.times["total"]
+def _latest(record: Row) -> float:
+    total = record.estimate("total")
+    assert total is not None
     return total.median if total.high is None else total.high
 
 
-def _point_text(record: StrategyRecord) -> str:
-    peak = units.size(record.memory.peak_bytes)
-    return f"{record.strategy}: {time_text(record, 'total')}, peak {peak}"
+def _point_text(record: Row) -> str:
+    peak = units.size(record.peak_bytes)
+    return f"{record.name}: {time_text(record, 'total')}, peak {peak}"
 
 
 def _axes(across: Scale, height: Scale) -> Iterator[Markup]:
@@ -70,17 +75,18 @@ def _axes(across: Scale, height: Scale) -> Iterator[Markup]:
 def _guides(record: RunRecord, across: Scale, height: Scale) -> Iterator[Markup]:
     """Lines through the reference: left of it is faster, below it is smaller."""
     reference = record.reference
-    if reference is None or reference.times is None:
+    total = None if reference is None else reference.estimate("total")
+    if reference is None or total is None or reference.peak_bytes is None:
         return
-    x, y = across(reference.times["total"].median), height(reference.memory.peak_bytes)
+    x, y = across(total.median), height(reference.peak_bytes)
     yield rule(x, BOX.top, x, BOX.bottom, dash="3 3")
     yield rule(BOX.left, y, BOX.right, y, dash="3 3")
 
 
-def _interval(index: int, record: StrategyRecord, y: float, across: Scale) -> Markup:
+def _interval(index: int, record: Row, y: float, across: Scale) -> Markup:
     """The interval of the time, if there is one."""
-    assert record.times is not None
-    total = record.times["total"]
+    total = record.estimate("total")
+    assert total is not None
     if total.low is None or total.high is None:
         return Markup("")
     start, width = across(total.low), across(total.high) - across(total.low)
@@ -95,7 +101,7 @@ def _interval(index: int, record: StrategyRecord, y: float, across: Scale) -> Ma
     )
 
 
-def _dot(index: int, record: StrategyRecord, mark: Mark) -> Markup:
+def _dot(index: int, record: Row, mark: Mark) -> Markup:
     return element(
         "circle",
         element("title", _point_text(record)),

@@ -6,10 +6,13 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 
 from ckptcli import units
-from ckptcli.measure.record import NodeFate, RunRecord, StrategyRecord
+from ckptcli.measure.memory import PeakLive
+from ckptcli.measure.record import RunRecord
+from ckptcli.measure.trace import NodeFate, Trace
 from ckptcli.report.drawing.markup import Markup, element, joined
 from ckptcli.report.drawing.style import FATES, WHYS, why_class
 from ckptcli.report.drawing.tables import live_table, swatch
+from ckptcli.report.timeline_text import live_at_peaks
 
 DENSE_ABOVE = 300
 """More nodes than this are drawn small, without their numbers."""
@@ -26,11 +29,13 @@ def fate_legend() -> Markup:
 
 def strips(record: RunRecord) -> Markup:
     """A strip a strategy, nodes in the order of their ids."""
-    return joined(_strip(i, strategy) for i, strategy in enumerate(record.strategies))
+    return joined(
+        _strip(i, row.strategy, trace) for i, (row, trace) in enumerate(record.rows_with_trace)
+    )
 
 
-def _strip(index: int, record: StrategyRecord) -> Markup:
-    nodes = record.trace.nodes
+def _strip(index: int, name: str, trace: Trace) -> Markup:
+    nodes = trace.nodes
     dense = len(nodes) > DENSE_ABOVE
     counts = Counter(node.fate for node in nodes)
     ordered = [fate for fate in dict.fromkeys([*FATES, *counts]) if counts[fate]]
@@ -41,7 +46,7 @@ def _strip(index: int, record: StrategyRecord) -> Markup:
             element(
                 "h3",
                 swatch(index),
-                f" {record.strategy} ",
+                f" {name} ",
                 element("span", text + cut, class_="quiet small"),
             ),
             element(
@@ -84,8 +89,9 @@ def node_text(node: NodeFate) -> str:
 
 def peak_bars(record: RunRecord) -> Markup:
     """What is live at the peak of backward, a bar a strategy, on one scale."""
-    most = max((s.memory.peak_live.total_bytes for s in record.strategies), default=0)
-    named = {why for s in record.strategies for why in s.memory.peak_live.bytes_by_why}
+    peaks = live_at_peaks(record)
+    most = max((live.total_bytes for _, live in peaks), default=0)
+    named = {why for _, live in peaks for why in live.bytes_by_why}
     return joined(
         [
             element(
@@ -96,13 +102,12 @@ def peak_bars(record: RunRecord) -> Markup:
                 ),
                 class_="legend",
             ),
-            *(_bar(i, strategy, max(1, most)) for i, strategy in enumerate(record.strategies)),
+            *(_bar(i, name, live, max(1, most)) for i, (name, live) in enumerate(peaks)),
         ]
     )
 
 
-def _bar(index: int, record: StrategyRecord, most: int) -> Markup:
-    peak = record.memory.peak_live
+def _bar(index: int, name: str, peak: PeakLive, most: int) -> Markup:
     count = f"{units.size(peak.total_bytes)} in {peak.total_tensors} storages"
     shown = f"the {len(peak.largest)} largest" if len(peak.largest) < peak.total_tensors else "all"
     return joined(
@@ -110,7 +115,7 @@ def _bar(index: int, record: StrategyRecord, most: int) -> Markup:
             element(
                 "h3",
                 swatch(index),
-                f" {record.strategy} ",
+                f" {name} ",
                 element("span", count, class_="quiet small"),
             ),
             element(

@@ -6,8 +6,11 @@ from collections.abc import Iterable, Iterator
 
 from ckptcli import units
 from ckptcli.events import Event, Level, Retrieved, Visited
-from ckptcli.measure.record import LiveTensor, RunRecord, StrategyRecord, Trace
-from ckptcli.report import comparison
+from ckptcli.measure.memory import LiveTensor
+from ckptcli.measure.record import RunRecord
+from ckptcli.measure.row import Row
+from ckptcli.measure.trace import Trace
+from ckptcli.report import comparison, readings
 from ckptcli.report.drawing.markup import Markup, element, joined
 from ckptcli.report.drawing.style import series_class
 from ckptcli.report.log import burn_line
@@ -39,36 +42,19 @@ def swatch(index: int) -> Markup:
 def cards(record: RunRecord) -> Markup:
     """What each strategy did, in a few sentences."""
     return element(
-        "div", *(_card(i, s, record) for i, s in enumerate(record.strategies)), class_="cards"
+        "div", *(_card(i, row, record) for i, row in enumerate(record.rows)), class_="cards"
     )
 
 
-def _card(index: int, strategy: StrategyRecord, record: RunRecord) -> Markup:
-    verdict = "" if strategy.judgement is None else strategy.judgement.word
-    name = "reference" if strategy is record.reference else verdict
-    facts = [comparison.recomputes(strategy), comparison.gradients(strategy, record)]
-    sentences = [_time_sentence(strategy), "; ".join(fact for fact in facts if fact)]
+def _card(index: int, row: Row, record: RunRecord) -> Markup:
+    name = comparison.verdict(row, record)
     return element(
         "div",
-        element("h3", swatch(index), element("span", strategy.strategy), word(name)),
-        element("p", comparison.reason(strategy, record)),
-        *(element("p", sentence) for sentence in sentences if sentence),
-        element("p", element("code", strategy.device), class_="quiet"),
+        element("h3", swatch(index), element("span", readings.title(row, record)), word(name)),
+        element("p", readings.reason(row, record)),
+        *(element("p", sentence) for sentence in readings.readings(row, record)),
+        element("p", element("code", row.device), class_="quiet"),
         class_="card",
-    )
-
-
-def _time_sentence(strategy: StrategyRecord) -> Markup:
-    if strategy.ratios is None:
-        return Markup("")
-    ratio = strategy.ratios["total"]
-    kind = "95 %" if ratio.exact else "range"
-    return joined(
-        [
-            f"takes {units.ratio(ratio.median)} the time [{ratio.low:.3f} {ratio.high:.3f}, "
-            f"{kind}]: ",
-            word(ratio.verdict),
-        ]
     )
 
 
@@ -122,10 +108,10 @@ def log_details(record: RunRecord) -> Markup:
     return joined(
         element(
             "details",
-            element("summary", f"{s.strategy}: {len(s.trace.retrievals)} values retrieved"),
-            element("pre", "\n".join(log_lines(s.trace)) or "nothing to retrieve"),
+            element("summary", f"{row.strategy}: {len(trace.retrievals)} values retrieved"),
+            element("pre", "\n".join(log_lines(trace)) or "nothing to retrieve"),
         )
-        for s in record.strategies
+        for row, trace in record.rows_with_trace
     )
 
 

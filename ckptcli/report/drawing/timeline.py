@@ -9,7 +9,8 @@ import re
 from collections.abc import Iterator, Sequence
 
 from ckptcli import units
-from ckptcli.measure.record import NodeFate, RunRecord, TimelinePoint
+from ckptcli.measure.record import RunRecord
+from ckptcli.measure.trace import NodeFate, TimelinePoint
 from ckptcli.report.charts import (
     LABEL_GAP,
     LABEL_HEIGHT,
@@ -52,11 +53,11 @@ def timeline_svg(record: RunRecord, *, alone: bool) -> Markup | None:
 
     `alone` is for a file of its own: with name space, style, paper and title.
     """
-    drawn = [strategy for strategy in record.strategies if strategy.trace.timeline]
+    drawn = [(row, trace) for row, trace in record.rows_with_trace if trace.timeline]
     if not drawn:
         return None
-    curves = [curve(strategy.strategy, strategy.trace) for strategy in drawn]
-    peaks = [max(p.high_bytes for p in strategy.trace.timeline) for strategy in drawn]
+    curves = [curve(row.strategy, trace) for row, trace in drawn]
+    peaks = [max(p.high_bytes for p in trace.timeline) for _, trace in drawn]
     named = len(drawn) <= MOST_NAMED
     names = [f"{c.name} {units.size(peak)}" for c, peak in zip(curves, peaks)] if named else []
     head = 26 if alone else 0
@@ -65,8 +66,9 @@ def timeline_svg(record: RunRecord, *, alone: bool) -> Markup | None:
     chart = timeline_chart(curves, box, [len(name) * CHARACTER for name in names])
     rugs = _rugs(chart)
     height = box.bottom + 46 + (RUG_GAP + RUG_ROW * len(rugs) if rugs else 0)
-    floor_bytes = drawn[0].memory.params_input_bytes
-    nodes = [{node.node: node for node in strategy.trace.nodes} for strategy in drawn]
+    first = drawn[0][0].memory
+    floor_bytes = 0 if first is None else first.params_input_bytes or 0
+    nodes = [{node.node: node for node in trace.nodes} for _, trace in drawn]
     return element(
         "svg",
         *(_frame(record, height) if alone else ()),

@@ -1,6 +1,6 @@
 """The samples as CSV, one row each, times in seconds.
 
-A peer's rows bear its name, `torch none`; a phase that is not timed apart is empty.
+Another engine's rows bear its name, `torch none`; a phase that is not timed apart is empty.
 `round` counts within a process, warm-up included, as the `rep` lines on the screen do. Dialect: RFC
 4180, but with line feeds alone.
 """
@@ -13,8 +13,8 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import ClassVar
 
-from ckptcli.measure.peer_record import PeerRecord
-from ckptcli.measure.record import RunRecord, StrategyRecord
+from ckptcli.measure.record import RunRecord
+from ckptcli.measure.row import Row
 from ckptcli.report.formats.base import register
 
 HEADER = (
@@ -41,16 +41,14 @@ class CsvExporter:
         stream = io.StringIO()
         writer = csv.writer(stream, lineterminator="\n")
         writer.writerow(HEADER)
-        for strategy in record.strategies:
-            writer.writerows(_rows(strategy.strategy, strategy))
-        for peer in record.peers:
-            writer.writerows(_rows(peer.name, peer))
+        for row in record.rows:
+            writer.writerows(_rows(record.label(row), row))
         return stream.getvalue()
 
 
-def _rows(name: str, record: StrategyRecord | PeerRecord) -> Iterator[tuple[object, ...]]:
+def _rows(name: str, row: Row) -> Iterator[tuple[object, ...]]:
     rounds: Counter[int] = Counter()
-    for phase, samples in (("warmup", record.warmup), ("counted", record.samples)):
+    for phase, samples in (("warmup", row.passes.warmup), ("counted", row.samples)):
         for sample in samples:
             yield (
                 name,

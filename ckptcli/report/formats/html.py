@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import ClassVar
 
 from ckptcli.measure.record import SCHEMA, RunRecord
-from ckptcli.report import comparison
+from ckptcli.report import comparison, surroundings
 from ckptcli.report.drawing.markup import Markup, element
 from ckptcli.report.drawing.scatter import scatter_svg
 from ckptcli.report.drawing.strip import fate_legend, peak_bars, strips
@@ -55,12 +55,6 @@ def _body(record: RunRecord) -> Iterator[Markup]:
         comparison_table(record),
         element("p", comparison.EXPLANATION, class_="quiet small"),
     )
-    if record.peers:
-        sentences = (
-            f"{comparison.peer_title(peer)}: {'; '.join(comparison.peer_sentences(peer))}"
-            for peer in record.peers
-        )
-        yield _section("In other libraries", bullets(sentences))
     if record.warnings:
         yield _section("Warnings", bullets(record.warnings))
     yield from _pictures(record)
@@ -71,7 +65,9 @@ def _body(record: RunRecord) -> Iterator[Markup]:
         strips(record),
     )
     yield _section("Log of the backward pass", log_details(record))
-    yield _section("Machine", facts(comparison.machine_facts(record)))
+    yield _section(
+        "Machine", facts([*surroundings.machine_facts(record), *surroundings.origin_facts(record)])
+    )
     yield from _reproduction(record)
     yield element("footer", f"ckpt {record.version}; schema {SCHEMA}")
 
@@ -82,7 +78,7 @@ def _header(record: RunRecord) -> Markup:
         "header",
         element("p", "Gradient checkpointing, compared", class_="kind"),
         element("h1", f"{name}: {record.title}"),
-        element("p", comparison.summary_line(record), class_="quiet"),
+        element("p", surroundings.summary_line(record), class_="quiet"),
         cards(record),
     )
 

@@ -11,8 +11,9 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import ClassVar
 
-from ckptcli.measure.record import RunRecord, StrategyRecord
-from ckptcli.report import comparison
+from ckptcli.measure.record import RunRecord
+from ckptcli.measure.row import Row
+from ckptcli.report import comparison, readings, surroundings
 from ckptcli.report.drawing.markup import printable
 from ckptcli.report.formats.base import register
 
@@ -34,37 +35,28 @@ class MarkdownExporter:
 def _lines(record: RunRecord) -> Iterator[str]:
     yield f"### {_plain(record.title)}"
     yield ""
-    yield _plain(comparison.summary_line(record))
+    yield _plain(surroundings.summary_line(record))
     yield ""
     yield _line(comparison.HEADER)
     yield _line(["---", *["---:"] * 7, "---", "---"])
-    for row in comparison.rows(record):
-        yield _line(_plain(cell.whole) for cell in row)
+    for cells in comparison.rows(record):
+        yield _line(_plain(cell.whole) for cell in cells)
     yield ""
-    for strategy in record.strategies:
-        yield f"- **{_plain(strategy.strategy)}**: {_plain(_sentence(strategy, record))}"
-    for peer in record.peers:
-        sentences = "; ".join(comparison.peer_sentences(peer))
-        yield f"- **{_plain(comparison.peer_title(peer))}**: {_plain(sentences)}"
+    for row in record.rows:
+        sentences = _plain(_sentence(row, record))
+        yield f"- **{_plain(readings.title(row, record))}**: {sentences}"
     if record.warnings:
         yield ""
         yield from (f"- warning: {_plain(warning)}" for warning in record.warnings)
     yield ""
-    yield _plain(comparison.machine_line(record))
+    yield _plain(surroundings.machine_line(record))
 
 
-def _sentence(strategy: StrategyRecord, record: RunRecord) -> str:
-    word = "reference" if strategy is record.reference else None
-    if strategy.judgement is not None:
-        word = strategy.judgement.word
-    parts = [
-        comparison.reason(strategy, record)
-        if word is None
-        else f"{word}: {comparison.reason(strategy, record)}",
-        comparison.recomputes(strategy),
-        comparison.gradients(strategy, record),
-    ]
-    return "; ".join(part for part in parts if part)
+def _sentence(row: Row, record: RunRecord) -> str:
+    word = comparison.verdict(row, record)
+    why = readings.reason(row, record)
+    first = why if row.reason is not None else f"{word}: {why}"
+    return "; ".join([first, *readings.readings(row, record)])
 
 
 def _line(cells: Iterable[str]) -> str:

@@ -61,11 +61,11 @@ class PngExporter:
 
 
 def _draw(axes: Axes, record: RunRecord) -> None:
-    curves = [curve(s.strategy, s.trace) for s in record.strategies if s.trace.timeline]
+    curves = [curve(row.strategy, trace) for row, trace in record.rows_with_trace if trace.timeline]
     span = common_span(curves)
     for i, drawn in enumerate(curves):
         _draw_curve(axes, i, drawn, span)
-    points = [point for s in record.strategies for point in s.trace.timeline]
+    points = [point for _, trace in record.rows_with_trace for point in trace.timeline]
     top = 1.12 * max((point.high_bytes for point in points), default=1)
     ticks = byte_ticks(top)
     axes.set_ylim(0, top)

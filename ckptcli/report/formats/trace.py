@@ -17,7 +17,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from ckptcli.measure.record import Life, RunRecord, StrategyRecord, TimelinePoint
+from ckptcli.measure.record import RunRecord
+from ckptcli.measure.row import Row
+from ckptcli.measure.trace import Life, TimelinePoint, Trace
 from ckptcli.report.formats.base import register
 
 PHASES = ("forward", "recompute", "backward")
@@ -47,25 +49,24 @@ class TraceExporter:
     def render(self, record: RunRecord) -> str:
         events = [
             event
-            for process, strategy in enumerate(record.strategies, start=1)
-            for event in _strategy_events(process, strategy)
+            for process, (row, trace) in enumerate(record.rows_with_trace, start=1)
+            for event in _row_events(process, row, trace)
         ]
         whole = {
             "traceEvents": events,
             "displayTimeUnit": "ns",
             "otherData": {
                 "title": record.title,
-                "device": record.backend,
+                "device": record.device,
                 "version": f"ckpt {record.version}",
             },
         }
         return json.dumps(whole, allow_nan=False) + "\n"
 
 
-def _strategy_events(process: int, record: StrategyRecord) -> Iterator[Event]:
-    trace = record.trace
-    yield _metadata("process_name", process, 0, name=record.strategy)
-    yield _metadata("process_labels", process, 0, labels=record.device)
+def _row_events(process: int, row: Row, trace: Trace) -> Iterator[Event]:
+    yield _metadata("process_name", process, 0, name=row.strategy)
+    yield _metadata("process_labels", process, 0, labels=row.device)
     yield _metadata("process_sort_index", process, 0, sort_index=process)
     rows = _rows(trace.lives, len(trace.timeline))
     threads = dict(enumerate(PHASES, start=1))
@@ -77,8 +78,8 @@ def _strategy_events(process: int, record: StrategyRecord) -> Iterator[Event]:
     for point in trace.timeline:
         yield _op_event(process, point, shapes)
     yield from _counter_events(process, trace.timeline)
-    for thread, row in enumerate(rows, start=FIRST_LIFE_THREAD):
-        for stay in row:
+    for thread, stays in enumerate(rows, start=FIRST_LIFE_THREAD):
+        for stay in stays:
             yield _life_event(process, thread, stay, trace.timeline)
 
 

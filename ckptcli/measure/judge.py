@@ -1,0 +1,129 @@
+"""One word on what a strategy did to memory, and why: the same rule for every engine.
+
+Invariant: `wrong` before `worse` before `effective` before `held only` before `no effect`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ckptcli import units
+from ckptcli.measure import OURS
+from ckptcli.measure.memory import Memory
+from ckptcli.measure.record import RunRecord
+from ckptcli.measure.row import Judgement, Row
+from ckptcli.measure.trace import NodeFate
+
+TOLERANCE = 0.02
+"""A memory figure within this share of the reference's counts as unchanged."""
+
+NOTHING_HELD = "nothing to drop: backward needs no intermediate value"
+_LARGER = "checkpoint larger blocks (-s remat:every=K)"
+_BLOCKS = "checkpoint larger blocks: put layers into modules, each of which is one child"
+
+Pair = tuple[int, int]
+"""A figure of the row, and of what it is held against."""
+
+
+def judge(row: Row, base: Row, record: RunRecord) -> Judgement | None:
+    """The word on `row` against `base`; None where one of them has no figures."""
+    now, before = row.memory, base.memory
+    if now is None or before is None or row.outcome is None:
+        return None
+    if is_wrong(row, base):
+        return Judgement("wrong", _wrong_reason(row, base))
+    held, peak = _held(now, before), (now.peak_bytes or 0, before.peak_bytes or 0)
+    if _is_more(*held) or _is_more(*peak):
+        return Judgement("worse", _worse_reason(held, peak) + _advice(record))
+    if _is_less(*peak):
+        return Judgement("effective", f"peak {units.change(*peak)}")
+    if _is_less(*held):
+        return Judgement("held only", _held_only_reason(now, held))
+    return Judgement("no effect", _no_effect_reason(row, base) + _no_effect_advice(base, record))
+
+
+def is_wrong(row: Row, base: Row) -> bool:
+    """Whether loss or gradients are not what they have to be: by bits where both have them."""
+    if row.agreement is not None:
+        return not row.agreement.agrees
+    own, other = row.outcome, base.outcome
+    if own is None or other is None or own.grad_sha256 is None or other.grad_sha256 is None:
+        return False
+    return own.grad_sha256 != other.grad_sha256 and not own.grad_within_spread
+
+
+def _wrong_reason(row: Row, base: Row) -> str:
+    if row.agreement is None:
+        return f"a gradient differs from that of `{base.strategy}`"
+    beside = row.agreement.beside
+    whose = "ckpt's" if beside == OURS else f"those of `{beside}`"
+    return f"loss or gradients differ from {whose}"
+
+
+def _held(now: Memory, before: Memory) -> Pair:
+    """What is in use after forward; where one of both does not tell, what is held for backward."""
+    if now.after_forward_bytes is None or before.after_forward_bytes is None:
+        return now.saved_bytes, before.saved_bytes
+    return now.after_forward_bytes, before.after_forward_bytes
+
+
+def _is_more(now: int, before: int) -> bool:
+    return now > before * (1.0 + TOLERANCE)
+
+
+def _is_less(now: int, before: int) -> bool:
+    return now < before * (1.0 - TOLERANCE)
+
+
+def _worse_reason(held: Pair, peak: Pair) -> str:
+    parts = []
+    if _is_more(*held):
+        parts.append(f"has {units.change(*held)} in use after forward")
+    if _is_more(*peak):
+        parts.append(f"peaks {units.change(*peak)}")
+    return (
+        " and ".join(parts) + ": a strategy that recomputes keeps the inputs of what it recomputes"
+    )
+
+
+def _held_only_reason(memory: Memory, held: Pair) -> str:
+    text = f"has {units.change(*held)} in use after forward, but the peak"
+    if memory.peak_bytes is None:
+        return f"{text} is not known"
+    if memory.peak_live is None:
+        return f"{text} stays at {units.size(memory.peak_bytes)}"
+    largest = sorted(memory.peak_live.bytes_by_why.items(), key=lambda item: -item[1])[:3]
+    named = ", ".join(f"{why} {units.size(size_bytes)}" for why, size_bytes in largest)
+    return f"{text} stays at {units.size(memory.peak_bytes)}, set by {named}"
+
+
+def _no_effect_reason(row: Row, base: Row) -> str:
+    if row.trace is None:
+        nothing = base.memory is not None and not base.memory.saved_bytes
+        spared = "the inputs that checkpoints keep are as large as what they spare"
+        return NOTHING_HELD if nothing else spared
+    constants = [node for node in row.trace.nodes if node.held_for_constants]
+    if constants:
+        return f"held, since a parent is a constant: {_named(constants)}"
+    if row.recomputed_nodes:
+        return "what is recomputed is as large as what has to be kept for it"
+    if not any(node.fate == "saved" for node in row.trace.nodes):
+        return NOTHING_HELD
+    return "nothing to drop: no value that backward needs can be recomputed under this strategy"
+
+
+def _no_effect_advice(base: Row, record: RunRecord) -> str:
+    holds = base.memory is not None and base.memory.saved_bytes
+    return _advice(record) if holds else ""
+
+
+def _advice(record: RunRecord) -> str:
+    """What to do with a module of the user's own where checkpoints spare nothing."""
+    if not record.children:
+        return ""
+    return f"; {_LARGER if record.workload.get('has_caller') else _BLOCKS}"
+
+
+def _named(nodes: Sequence[NodeFate], most: int = 5) -> str:
+    shown = ", ".join(f"node {node.node} ({node.op})" for node in nodes[:most])
+    return shown if len(nodes) <= most else f"{shown} and {len(nodes) - most} more"

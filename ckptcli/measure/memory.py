@@ -1,0 +1,170 @@
+"""The memory of one row: what is held, how high it peaks, and what was live there.
+
+Sizes are bytes. Totals include parameters and input. None is "not known", never 0.
+
+Invariant: `peak_bytes` is `ledger_peak_bytes` and `workspace_bytes`, and the one figure that is
+called peak anywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ckptcli.measure.fields import Bytes, Count, derived
+from ckptcli.measure.trace import Shape
+
+
+@dataclass(frozen=True, slots=True)
+class LiveTensor:
+    """One storage that was live at the peak.
+
+    Attributes:
+        node: Node id; null for what belongs to none.
+        op: Op that made it; null for a leaf, or what belongs to no node.
+        shape: Sizes of the dimensions, outermost first.
+        bytes: Size, bytes.
+        why: What it is: parameter, input, saved, recomputed, gradient, gradient of a parameter,
+            output, temporary.
+        source: The line of the program that made it, FILE:LINE; empty if not known.
+    """
+
+    node: Count | None
+    op: str | None
+    shape: Shape
+    bytes: Bytes
+    why: str
+    source: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PeakLive:
+    """What was live at the peak of the backward pass.
+
+    Attributes:
+        largest: The largest storages, largest first.
+        total_bytes: All that was live, bytes.
+        total_tensors: How many storages that were.
+        bytes_by_why: The same by what it is, bytes.
+    """
+
+    largest: Sequence[LiveTensor]
+    total_bytes: Bytes
+    total_tensors: Count
+    bytes_by_why: dict[str, Bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class AllocatorPeak:
+    """Peaks of a device's allocator in one phase, of the whole process. Null is not known.
+
+    Attributes:
+        requested_bytes: What was asked for, bytes.
+        allocated_bytes: Blocks in use, rounded up to the allocator's unit, bytes.
+        reserved_bytes: What the allocator took from the device, bytes.
+    """
+
+    requested_bytes: Bytes | None
+    allocated_bytes: Bytes | None
+    reserved_bytes: Bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """The account of one pass.
+
+    Attributes:
+        saved_bytes: Unique storages held from forward to backward, without parameters, input and
+            output, bytes.
+        saved_tensors: How many storages these are.
+        params_input_bytes: Parameters and input, bytes.
+        after_forward_bytes: Live between forward and backward, bytes.
+        ledger_peak_forward_bytes: Exact peak of the forward pass, workspace of kernels left out,
+            bytes.
+        ledger_peak_backward_bytes: Exact peak of the backward pass, workspace of kernels left out,
+            bytes.
+        traced_peak_forward_bytes: Peak of the forward pass with the workspace of kernels, bytes.
+        traced_peak_backward_bytes: Peak of the backward pass with the workspace of kernels, bytes.
+        peak_live: What was live at the peak of the backward pass.
+        after_backward_bytes: Live after the backward pass, gradients included, bytes.
+        allocator_forward: What the device's allocator tells of the forward pass; null where it
+            tells nothing.
+        allocator_backward: What the device's allocator tells of the backward pass; null where it
+            tells nothing.
+        offloaded_bytes: What a policy moved to the host's memory, after the forward pass, bytes.
+        compiled_temp_bytes: What a compiler planned for temporaries of the whole program,
+            parameters, input and gradients not included, bytes; null if nothing is compiled.
+        process_peak_bytes: How far the resident memory of the process rose above what it had
+            before a pass whose parameters and input were loaded, bytes.
+    """
+
+    saved_bytes: Bytes
+    saved_tensors: Count
+    params_input_bytes: Bytes | None
+    after_forward_bytes: Bytes | None
+    ledger_peak_forward_bytes: Bytes | None
+    ledger_peak_backward_bytes: Bytes | None
+    traced_peak_forward_bytes: Bytes | None
+    traced_peak_backward_bytes: Bytes | None
+    peak_live: PeakLive | None
+    after_backward_bytes: Bytes | None
+    allocator_forward: AllocatorPeak | None = None
+    allocator_backward: AllocatorPeak | None = None
+    offloaded_bytes: Bytes = 0
+    compiled_temp_bytes: Bytes | None = None
+    process_peak_bytes: Bytes | None = None
+
+    @property
+    @derived
+    def peak_forward_bytes(self) -> Bytes | None:
+        """Peak of the forward pass, workspace of kernels included where it is known, bytes."""
+        return _largest(self.ledger_peak_forward_bytes, self.traced_peak_forward_bytes)
+
+    @property
+    @derived
+    def peak_backward_bytes(self) -> Bytes | None:
+        """Peak of the backward pass, workspace of kernels included where it is known, bytes."""
+        return _largest(self.ledger_peak_backward_bytes, self.traced_peak_backward_bytes)
+
+    @property
+    @derived
+    def ledger_peak_bytes(self) -> Bytes | None:
+        """Exact peak of the whole pass, workspace of kernels left out, bytes."""
+        return _largest(self.ledger_peak_forward_bytes, self.ledger_peak_backward_bytes)
+
+    @property
+    @derived
+    def workspace_bytes(self) -> Bytes | None:
+        """What kernels need on top of the exact peak, a bound, bytes; null if not known."""
+        if self.traced_peak_forward_bytes is None or self.traced_peak_backward_bytes is None:
+            return None
+        return (self.peak_bytes or 0) - (self.ledger_peak_bytes or 0)
+
+    @property
+    @derived
+    def peak_bytes(self) -> Bytes | None:
+        """The peak: the exact one and the workspace of kernels where it is known, bytes."""
+        return _largest(self.peak_forward_bytes, self.peak_backward_bytes)
+
+
+def held_alone(
+    saved_bytes: int, saved_tensors: int, compiled_temp_bytes: int | None = None
+) -> Memory:
+    """The memory of a library that tells what it holds, and no peak."""
+    return Memory(
+        saved_bytes=saved_bytes,
+        saved_tensors=saved_tensors,
+        params_input_bytes=None,
+        after_forward_bytes=None,
+        ledger_peak_forward_bytes=None,
+        ledger_peak_backward_bytes=None,
+        traced_peak_forward_bytes=None,
+        traced_peak_backward_bytes=None,
+        peak_live=None,
+        after_backward_bytes=None,
+        compiled_temp_bytes=compiled_temp_bytes,
+    )
+
+
+def _largest(*figures: int | None) -> int | None:
+    return max((figure for figure in figures if figure is not None), default=None)
