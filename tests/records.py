@@ -97,7 +97,7 @@ def none_record(times_s: Sequence[float] = STEADY, **changes: Any) -> Row:
         passes=Passes(),
         trace=_trace(NONE_POINTS, {3: "saved", 4: "saved", 5: "saved", 6: "saved", 7: "saved"}),
     )
-    return replace(_timed(record, times_s), **changes)
+    return changed(_timed(record, times_s), **changes)
 
 
 def balanced_record(times_s: Sequence[float] = STEADY, **changes: Any) -> Row:
@@ -121,7 +121,7 @@ def balanced_record(times_s: Sequence[float] = STEADY, **changes: Any) -> Row:
         passes=Passes(),
         trace=_trace(BALANCED_POINTS, fates),
     )
-    return replace(_timed(record, times_s), **changes)
+    return changed(_timed(record, times_s), **changes)
 
 
 def run_record(*rows: Row, **changes: Any) -> RunRecord:
@@ -146,8 +146,17 @@ def run_record(*rows: Row, **changes: Any) -> RunRecord:
         config={"layers": 2, "n": N, "batch": None, "dtype": "float32", "threads": None},
         warnings=(),
         rows=rows or (none_record(), balanced_record()),
+        library="NumPy 2.1.0",
     )
     return analysed(replace(record, **changes))
+
+
+def changed(row: Row, **changes: Any) -> Row:
+    """The row with other fields; `samples` and `warmup` are those of its passes."""
+    passes = Passes(
+        changes.pop("warmup", row.passes.warmup), changes.pop("samples", row.passes.counted)
+    )
+    return replace(row, passes=passes, **changes)
 
 
 def _timed(record: Row, times_s: Sequence[float]) -> Row:
@@ -233,3 +242,31 @@ def _nodes(fates: dict[int, str]) -> tuple[NodeFate, ...]:
         for node, op in ops.items()
     ]
     return (*leaves, *inner, NodeFate(9, "sum", (8,), (1,), 4, "output", 0, ()))
+
+
+def engine_row(
+    engine: str,
+    strategy: str,
+    reason: str | None = None,
+    times_s: Iterable[tuple[float | None, float | None, float]] = (),
+    **changes: Any,
+) -> Row:
+    """A row of another engine, without figures but for its samples: forward, backward, total."""
+    counted = [
+        Sample(forward_s, backward_s, whole_s=total_s if forward_s is None else None)
+        for forward_s, backward_s, total_s in times_s
+    ]
+    row = Row(
+        strategy=strategy,
+        device=engine,
+        reference=False,
+        memory=None,
+        outcome=None,
+        cost=None,
+        passes=Passes((), tuple(counted)),
+        trace=None,
+        engine=engine,
+        library=engine,
+        reason=reason,
+    )
+    return replace(row, **changes)

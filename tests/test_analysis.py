@@ -9,9 +9,12 @@ from typing import Any
 
 import pytest
 
-from ckptcli.measure.analysis import analysed, judge
-from ckptcli.measure.record import Judgement, RunRecord, StrategyRecord
+from ckptcli import units
+from ckptcli.measure.analysis import analysed
+from ckptcli.measure.judge import judge
+from ckptcli.measure.record import RunRecord
 from ckptcli.measure.rounds import Plan
+from ckptcli.measure.row import Judgement, Row
 from ckptcli.profiling.profile import profile
 from ckptcli.workloads.silu import SiluWorkload
 from tests.records import STEADY, TENSOR, balanced_record, none_record, run_record
@@ -30,43 +33,54 @@ def op(name: str, *inputs: int) -> dict[str, Any]:
     return {"op": name, "in": list(inputs)}
 
 
-def profiled(folder: Path, *ops: dict[str, Any]) -> StrategyRecord:
+def profiled(folder: Path, *ops: dict[str, Any]) -> Row:
     """`balanced` on this program, against `none`."""
     path = folder / "program.json"
     path.write_text(json.dumps({"ops": ops, "root": len(ops) - 1}))
     record = profile(f"graph:{path}", plan=ONCE)
-    assert record.strategies[0].judgement is None
-    return record.strategies[1]
+    assert record.rows[0].judgement is None
+    return record.rows[1]
 
 
-def judgement(record: StrategyRecord) -> Judgement:
+def judgement(record: Row) -> Judgement:
     assert record.judgement is not None
     return record.judgement
+
+
+def word_on(row: Row, base: Row) -> str:
+    found = judge(row, base, run_record())
+    assert found is not None
+    return found.word
 
 
 def made(held: int, peak: int, **changes: Any) -> str:
     """The word on a strategy that holds and peaks at these thousandths of the reference's."""
     own = with_totals(balanced_record(), held * 1000, peak * 2000)
-    return judge(replace(own, **changes), with_totals(none_record(), 10**6, 2 * 10**6)).word
+    return word_on(replace(own, **changes), with_totals(none_record(), 10**6, 2 * 10**6))
 
 
-def with_totals(record: StrategyRecord, held: int, peak: int) -> StrategyRecord:
+def with_totals(record: Row, held: int, peak: int) -> Row:
     memory = replace(
         record.memory,
         after_forward_bytes=held,
         ledger_peak_forward_bytes=held,
         ledger_peak_backward_bytes=peak,
+        traced_peak_forward_bytes=held,
+        traced_peak_backward_bytes=peak,
     )
     return replace(record, memory=memory)
 
 
 def test_the_silu_network_is_effective() -> None:
     """8 layers: 9 tensors of parameters and input, 24 above them against 11."""
-    n = 64
-    record = profile(SiluWorkload(layers=8, n=n), plan=ONCE)
-    found = judgement(record.strategies[1])
+    record = profile(SiluWorkload(layers=8, n=64), plan=ONCE)
+    none, balanced = record.rows
+    found = judgement(balanced)
     assert found.word == "effective"
-    assert found.reason == "peak 320.0 KiB instead of 528.0 KiB (-39 %)"
+    tensor = 64 * 64 * 4
+    assert balanced.memory.ledger_peak_bytes // tensor == 9 + 11
+    assert none.memory.ledger_peak_bytes // tensor == 9 + 24
+    assert found.reason == f"peak {units.change(balanced.peak_bytes, none.peak_bytes)}"
     assert round((9 + 11) / (9 + 24) * 100 - 100) == -39
 
 
@@ -91,8 +105,9 @@ def test_a_chain_of_functions_is_held_only(tmp_path: Path) -> None:
     found = judgement(record)
     assert found.word == "held only"
     assert found.reason == (
-        "has 8.0 KiB instead of 48.0 KiB (-83 %) in use after forward, but the peak of backward "
-        "stays at 56.0 KiB, set by recomputed 40.0 KiB, parameter 8.0 KiB, temporary 8.0 KiB"
+        "has 8.0 KiB instead of 48.0 KiB (-83 %) in use after forward, but the peak stays at "
+        f"{units.size(record.peak_bytes)}, set by recomputed 40.0 KiB, parameter 8.0 KiB, "
+        "temporary 8.0 KiB"
     )
 
 
@@ -144,9 +159,7 @@ def test_what_is_kept_can_be_as_large_as_what_is_recomputed(tmp_path: Path) -> N
 def test_a_gradient_that_differs_is_wrong_whatever_the_memory() -> None:
     outcome = replace(none_record().outcome, grad_sha256="cd" * 32)
     record = run_record(none_record(), balanced_record(outcome=outcome))
-    assert judgement(record.strategies[1]) == Judgement(
-        "wrong", "a gradient differs from that of `none`"
-    )
+    assert judgement(record.rows[1]) == Judgement("wrong", "a gradient differs from that of `none`")
     for held, peak in ((900, 900), (2000, 1500), (1000, 1000)):
         assert made(held, peak, outcome=outcome) == "wrong"
 
@@ -177,7 +190,9 @@ def test_precedence_and_the_two_percent(held: int, peak: int, word: str) -> None
 def test_both_ways_of_being_worse_are_said() -> None:
     own = with_totals(balanced_record(), 3 * TENSOR, 4 * TENSOR)
     reference = with_totals(none_record(), 2 * TENSOR, 2 * TENSOR)
-    assert judge(own, reference).reason.startswith(
+    found = judge(own, reference, run_record())
+    assert found is not None
+    assert found.reason.startswith(
         "has 12.0 MiB instead of 8.0 MiB (+50 %) in use after forward and "
         "peaks 16.0 MiB instead of 8.0 MiB (+100 %): "
     )
@@ -186,20 +201,20 @@ def test_both_ways_of_being_worse_are_said() -> None:
 def test_the_peak_may_be_in_the_forward_pass() -> None:
     own = balanced_record()
     high = replace(own.memory, ledger_peak_forward_bytes=10**9)
-    assert judge(replace(own, memory=high), none_record()).word == "worse"
+    assert word_on(replace(own, memory=high), none_record()) == "worse"
 
 
-def test_temporaries_of_kernels_have_no_say() -> None:
-    """They are measured, not counted: a verdict on memory is on exact figures."""
+def test_the_workspace_of_kernels_has_to_be_free_too() -> None:
     own = balanced_record()
-    noisy = replace(own.memory, traced_peak_backward_bytes=10**12)
-    assert judge(replace(own, memory=noisy), none_record()).word == "effective"
+    wide = replace(own.memory, traced_peak_backward_bytes=10**12)
+    assert wide.peak_bytes == 10**12
+    assert wide.workspace_bytes == 10**12 - own.memory.ledger_peak_bytes
+    assert word_on(replace(own, memory=wide), none_record()) == "worse"
 
 
 def derived(record: RunRecord) -> list[tuple[bool, bool, bool]]:
     return [
-        (s.times is not None, s.ratios is not None, s.judgement is not None)
-        for s in record.strategies
+        (s.times is not None, s.ratios is not None, s.judgement is not None) for s in record.rows
     ]
 
 
@@ -213,14 +228,14 @@ def test_a_reference_is_compared_with_nothing() -> None:
 def test_without_samples_memory_is_judged_all_the_same() -> None:
     record = run_record(none_record([]), balanced_record([]))
     assert derived(record) == [(False, False, False), (False, False, True)]
-    assert record.strategies[1].median_s("total") is None
+    assert record.rows[1].median_s("total") is None
 
 
 def test_ratios_are_of_each_phase_at_the_records_threshold() -> None:
     slower = [1.04 * time_s for time_s in STEADY]
     for threshold, verdict in ((0.02, "slower"), (0.1, "same")):
         record = run_record(none_record(), balanced_record(slower), threshold=threshold)
-        ratios = record.strategies[1].ratios
+        ratios = record.rows[1].ratios
         assert ratios is not None
         assert list(ratios) == ["forward", "backward", "total"]
         assert {ratio.verdict for ratio in ratios.values()} == {verdict}
@@ -231,8 +246,8 @@ def test_more_strategies_make_verdicts_harder() -> None:
     """One stray round of nine is outside the interval of one comparison only."""
     stray = [0.99 * STEADY[0], *(1.1 * time_s for time_s in STEADY[1:])]
     slower = balanced_record(stray)
-    alone = run_record(none_record(), slower).strategies[1].ratios
-    among = run_record(none_record(), slower, replace(slower, strategy="b")).strategies[1].ratios
+    alone = run_record(none_record(), slower).rows[1].ratios
+    among = run_record(none_record(), slower, replace(slower, strategy="b")).rows[1].ratios
     assert alone is not None
     assert among is not None
     assert (alone["total"].verdict, among["total"].verdict) == ("slower", "unclear")

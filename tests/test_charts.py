@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from ckptcli.measure.record import TimelinePoint
+from ckptcli.measure.trace import TimelinePoint
 from ckptcli.report.charts import (
     LABEL_HEIGHT,
     Box,

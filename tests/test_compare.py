@@ -18,22 +18,31 @@ from ckptcli.cli.main import run_command
 from ckptcli.errors import UsageError
 from ckptcli.measure.bootstrap import unpaired_ratio
 from ckptcli.measure.compare import Difference, compare
-from ckptcli.measure.record import RunRecord, StrategyRecord
+from ckptcli.measure.record import RunRecord
 from ckptcli.measure.record_json import record_json
-from tests.records import MACHINE, STEADY, TENSOR, balanced_record, none_record, run_record
+from ckptcli.measure.row import Row
+from tests.records import (
+    MACHINE,
+    STEADY,
+    TENSOR,
+    balanced_record,
+    changed,
+    none_record,
+    run_record,
+)
 
 pytestmark = pytest.mark.slow
 
 Write = Callable[[str, RunRecord], str]
 
 
-def in_processes(record: StrategyRecord, processes: int) -> StrategyRecord:
+def in_processes(record: Row, processes: int) -> Row:
     """The same samples as if they were spread over several processes."""
     samples = tuple(
         replace(sample, process=position % processes)
         for position, sample in enumerate(record.samples)
     )
-    return replace(record, samples=samples)
+    return changed(record, samples=samples)
 
 
 def scaled(factor: float, times_s: Sequence[float] = STEADY) -> tuple[float, ...]:
@@ -164,8 +173,8 @@ def test_different_machines_cap_the_verdict_and_are_named() -> None:
 
 
 def test_another_version_of_the_array_library_is_another_machine() -> None:
-    base = replace(run(), backend="Torch(Cpu)", library="PyTorch 2.4.0")
-    new = replace(run(1.5), backend="Torch(Cpu)", library="PyTorch 2.13.0")
+    base = replace(run(), device="Torch(Cpu)", library="PyTorch 2.4.0")
+    new = replace(run(1.5), device="Torch(Cpu)", library="PyTorch 2.13.0")
     assert [str(difference) for difference in compare(base, new).machine_differences] == [
         "library is `PyTorch 2.4.0` and `PyTorch 2.13.0`"
     ]
@@ -190,7 +199,8 @@ def test_memory_is_compared_exactly() -> None:
     (entry,) = compare(run_record(balanced_record()), run_record(more)).strategies
     assert (entry.saved_bytes.base, entry.saved_bytes.new) == (2 * TENSOR, 3 * TENSOR)
     assert entry.saved_bytes.percent == pytest.approx(50.0)
-    assert (entry.peak_bytes.base, entry.peak_bytes.percent) == (8 * TENSOR, 0.0)
+    assert (entry.ledger_peak_bytes.base, entry.ledger_peak_bytes.percent) == (8 * TENSOR, 0.0)
+    assert (entry.peak_bytes.base, entry.peak_bytes.percent) == (8 * TENSOR + TENSOR // 2, 0.0)
     assert (entry.recomputed_nodes.base, entry.recomputed_nodes.new) == (3, 1)
 
 
@@ -219,16 +229,23 @@ def test_runs_without_a_strategy_in_common_are_refused() -> None:
 
 
 def test_other_workloads_are_refused_and_the_fields_named() -> None:
-    other = {"name": "silu", "layers": 3, "n": 1024, "batch": 1024, "dtype": "float64"}
+    other = {
+        "name": "silu",
+        "title": "three",
+        "layers": 3,
+        "n": 1024,
+        "batch": 1024,
+        "dtype": "float64",
+    }
     with pytest.raises(UsageError) as caught:
         compare(run_record(), run_record(workload=other))
     assert "layers is `2` and `3`, dtype is `float32` and `float64`" in caught.value.message
     with pytest.raises(UsageError, match=r"device is `Numpy\(Cpu\)` and `Torch\(Cuda\)`"):
-        compare(run_record(), run_record(backend="Torch(Cuda)"))
+        compare(run_record(), run_record(device="Torch(Cuda)"))
 
 
 def test_a_run_without_rounds_has_memory_and_no_ratio() -> None:
-    empty = run_record(replace(none_record(), samples=()), partial=True)
+    empty = run_record(changed(none_record(), samples=()), partial=True)
     comparison = compare(run_record(), empty)
     assert comparison.strategies[0].ratios is None
     assert comparison.unclear == ["none"]
@@ -236,10 +253,10 @@ def test_a_run_without_rounds_has_memory_and_no_ratio() -> None:
 
 
 def test_a_sample_of_no_time_is_refused() -> None:
-    still = replace(none_record(), samples=none_record((0.1,) * 9).samples)
-    zero = replace(still, samples=(*still.samples[:-1], replace(still.samples[0], forward_s=0.0)))
+    still = changed(none_record(), samples=none_record((0.1,) * 9).samples)
+    zero = changed(still, samples=(*still.samples[:-1], replace(still.samples[0], forward_s=0.0)))
     with pytest.raises(UsageError, match="forward sample of 0 s"):
-        compare(run_record(still), replace(run_record(still), strategies=(zero,)))
+        compare(run_record(still), replace(run_record(still), rows=(zero,)))
 
 
 def test_a_comparison_is_the_same_whenever_it_is_made() -> None:
@@ -364,7 +381,7 @@ def test_stdin_can_be_one_of_the_files(
         (["-", "-"], "stdin is given twice"),
         (["a.json", "a.json", "--fail-on", "time"], "is not a condition"),
         (["a.json", "a.json", "--fail-on", "sqrt.time > 1%"], "unknown strategy"),
-        (["a.json", "wrong.json"], "strategies[0].memory.saved_bytes is `many`"),
+        (["a.json", "wrong.json"], "strategies[0].saved_bytes is 'many'"),
     ],
 )
 def test_bad_input_ends_with_2_and_one_message(

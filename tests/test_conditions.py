@@ -11,6 +11,7 @@ from ckptcli.measure.analysis import analysed
 from ckptcli.measure.conditions import Subject, fired, parse_condition
 from ckptcli.measure.record import RunRecord
 from ckptcli.measure.rounds import Plan, Sample
+from ckptcli.measure.row import Passes
 from ckptcli.profiling.profile import profile
 from ckptcli.workloads.silu import SiluWorkload
 
@@ -23,14 +24,14 @@ def measured() -> RunRecord:
 def with_times(record: RunRecord, none_s: list[float], balanced_s: list[float]) -> list[Subject]:
     """The strategies of `record` as if these had been their forward and backward times."""
     scripted = [
-        replace(strategy, samples=tuple(Sample(t / 2, t / 2) for t in times))
-        for strategy, times in zip(record.strategies, (none_s, balanced_s))
+        replace(row, passes=Passes((), tuple(Sample(t / 2, t / 2) for t in times)))
+        for row, times in zip(record.rows, (none_s, balanced_s))
     ]
-    whole = analysed(replace(record, strategies=tuple(scripted)))
+    whole = analysed(replace(record, rows=tuple(scripted)))
     reference = whole.reference
     return [
         Subject(s.strategy, s, None if s is reference else reference, s.ratios, s is reference)
-        for s in whole.strategies
+        for s in whole.rows
     ]
 
 

@@ -70,8 +70,8 @@ def test_ops_are_numpys(backend: Backend, name: str) -> None:
 
 def test_a_profile_is_timed_by_events(backend: Backend, cupy: Any) -> None:
     record = profile(SiluWorkload(2, 8), backend=backend, plan=Plan(2, 0))
-    assert (record.backend, record.library) == ("Cupy(Cuda(0))", "CuPy 13.0.0")
-    for entry in record.strategies:
+    assert (record.device, record.library) == ("Cupy(Cuda(0))", "CuPy 13.0.0")
+    for entry in record.rows:
         assert {sample.forward_s for sample in entry.samples} == {0.5}
         assert entry.memory.allocator_backward is not None
         assert entry.memory.traced_peak_backward_bytes is None

@@ -26,8 +26,9 @@ from ckptcli.measure.machine import memory_bytes
 from ckptcli.measure.record_json import read_record, record_json
 from ckptcli.measure.rounds import Plan
 from ckptcli.profiling.profile import profile
-from ckptcli.report.comparison import command_line, machine_line
+from ckptcli.report.comparison import command_line
 from ckptcli.report.console import Screen, render_run
+from ckptcli.report.surroundings import machine_line
 from ckptcli.verify.check import check
 from ckptcli.workloads.silu import SiluWorkload
 from tests.backend_kit import NEEDS_TORCH
@@ -198,7 +199,7 @@ def test_a_library_that_misses_a_library_is_told(
 @pytest.mark.usefixtures("two_gpus")
 def test_a_profile_on_a_device_has_its_clock_and_its_allocators_figures() -> None:
     record = profile(SiluWorkload(2, 8), ["none"], backend=open_backend("fake", "cuda:1"))
-    (entry,) = record.strategies
+    (entry,) = record.rows
     assert entry.device == "Device<Autodiff { device: Fake(cuda:1), checkpointing: Disabled }>"
     assert {sample.forward_s for sample in entry.samples} == {0.25}
     assert entry.memory.allocator_forward is not None
@@ -258,7 +259,7 @@ def test_check_leaves_finite_differences_out_where_there_is_no_float64(
 
 def test_a_profile_tells_bits_that_vary_from_a_wrong_gradient() -> None:
     record = profile(SiluWorkload(3, 8), backend=Wavering(1e-6), plan=Plan(reps=1, warmup=0))
-    none, balanced = record.strategies
+    none, balanced = record.rows
     assert none.outcome.grad_sha256 != balanced.outcome.grad_sha256
     assert balanced.outcome.grad_within_spread
     assert balanced.judgement is not None
@@ -290,13 +291,13 @@ def test_every_command_runs_on_torch(ckpt: Command) -> None:
     done = ckpt("run", *ON_TORCH, "--reps", "2", "--threads", "1", "--json")
     assert done.code == 0
     record = read_record(done.out, "stdout")
-    assert (record.backend, record.partial) == ("Torch(Cpu)", False)
+    assert (record.device, record.partial) == ("Torch(Cpu)", False)
     assert record.library.startswith("PyTorch ")
     assert record.library in machine_line(record)
-    none, balanced = record.strategies
+    none, balanced = record.rows
     assert none.outcome.grad_sha256 == balanced.outcome.grad_sha256
     on_numpy = read_record(ckpt("run", *TINY, "--reps", "2", "--json").out, "stdout")
-    for ours, theirs in zip(record.strategies, on_numpy.strategies):
+    for ours, theirs in zip(record.rows, on_numpy.rows):
         assert ours.memory.saved_bytes == theirs.memory.saved_bytes
         assert ours.outcome.recomputed_by_op == theirs.outcome.recomputed_by_op
         assert ours.outcome.loss == pytest.approx(theirs.outcome.loss, rel=1e-5)
@@ -318,9 +319,9 @@ def test_a_program_of_the_users_runs_on_torch(ckpt: Command, dtype: str) -> None
     done = ckpt("run", *options, "--reps", "1", "--json")
     assert done.code == 0
     record = read_record(done.out, "stdout")
-    assert {node.dtype for node in record.strategies[0].trace.nodes} == {dtype}
-    assert record.strategies[1].judgement is not None
-    assert record.strategies[1].judgement.word != "wrong"
+    assert {node.dtype for node in record.rows[0].trace.nodes} == {dtype}
+    assert record.rows[1].judgement is not None
+    assert record.rows[1].judgement.word != "wrong"
 
 
 @pytest.mark.parametrize(
@@ -355,7 +356,7 @@ def test_measuring_processes_get_the_backend(ckpt: Command) -> None:
     done = ckpt("run", *ON_TORCH, "--reps", "2", "--processes", "2", "--threads", "1", "--json")
     assert done.code == 0
     record = read_record(done.out, "stdout")
-    assert (record.backend, record.processes) == ("Torch(Cpu)", 2)
+    assert (record.device, record.processes) == ("Torch(Cpu)", 2)
 
 
 @NEEDS_TORCH

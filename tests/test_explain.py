@@ -39,15 +39,15 @@ def test_every_column_of_the_table(record: RunRecord) -> None:
 
 
 def test_every_reason_why_something_is_live(record: RunRecord) -> None:
-    whys = {life.why for strategy in record.strategies for life in strategy.trace.lives} | {
-        why for strategy in record.strategies for why in strategy.memory.peak_live.bytes_by_why
+    whys = {life.why for strategy in record.rows for life in strategy.trace.lives} | {
+        why for strategy in record.rows for why in strategy.memory.peak_live.bytes_by_why
     }
     assert {"parameter", "saved", "gradient", "gradient of a parameter"} <= whys
     assert defined(whys)
 
 
 def test_every_fate_of_a_node(record: RunRecord) -> None:
-    fates = {node.fate for strategy in record.strategies for node in strategy.trace.nodes}
+    fates = {node.fate for strategy in record.rows for node in strategy.trace.nodes}
     assert {"input", "output", "recomputed"} <= fates
     assert defined(fates | {"dropped"})
 

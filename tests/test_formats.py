@@ -19,9 +19,11 @@ import pytest
 from ckptcli import units
 from ckptcli.errors import UsageError
 from ckptcli.measure.analysis import analysed
-from ckptcli.measure.record import RunRecord, StrategyRecord, Trace
+from ckptcli.measure.record import RunRecord
 from ckptcli.measure.record_json import read_record
 from ckptcli.measure.rounds import Plan
+from ckptcli.measure.row import Row
+from ckptcli.measure.trace import Trace
 from ckptcli.profiling.profile import profile
 from ckptcli.report.charts import common_span, curve
 from ckptcli.report.comparison import HEADER, command_line, rows
@@ -46,7 +48,7 @@ def named(record: RunRecord, *names: str) -> RunRecord:
             reference=i == 0,
             trace=renamed(strategy.trace, name),
         )
-        for i, (strategy, name) in enumerate(zip(record.strategies, names))
+        for i, (strategy, name) in enumerate(zip(record.rows, names))
     ]
     whole = replace(
         record,
@@ -71,13 +73,13 @@ def renamed(trace: Trace, name: str) -> Trace:
     )
 
 
-def derived_anew(record: RunRecord, *strategies: StrategyRecord) -> RunRecord:
+def derived_anew(record: RunRecord, *strategies: Row) -> RunRecord:
     """The record with these strategies and no figure left from what it was before."""
     bare = [replace(s, times=None, ratios=None, judgement=None) for s in strategies]
     return analysed(replace(record, strategies=tuple(bare)))
 
 
-def untraced(strategy: StrategyRecord) -> StrategyRecord:
+def untraced(strategy: Row) -> Row:
     return replace(strategy, trace=Trace((), (), (), (), cut=False))
 
 
@@ -85,7 +87,7 @@ def records() -> dict[str, RunRecord]:
     two = profile(SiluWorkload(3, 8), plan=Plan(reps=6))
     with mock.patch("ckptcli.profiling.trace.MOST_ENTRIES", 7):
         cut = profile(SiluWorkload(3, 8), plan=Plan(reps=1))
-    first, second = two.strategies
+    first, second = two.rows
     many = [replace((first, second)[i % 2], strategy=f"s{i}", reference=i == 0) for i in range(10)]
     return {
         "two strategies": two,
@@ -93,12 +95,10 @@ def records() -> dict[str, RunRecord]:
         "cut trace": cut,
         "no reference": derived_anew(two, second),
         "no samples": derived_anew(
-            replace(two, partial=True), *(replace(s, samples=(), warmup=()) for s in two.strategies)
+            replace(two, partial=True), *(replace(s, samples=(), warmup=()) for s in two.rows)
         ),
-        "few samples": derived_anew(
-            two, *(replace(s, samples=s.samples[:2]) for s in two.strategies)
-        ),
-        "nothing traced": derived_anew(two, *map(untraced, two.strategies)),
+        "few samples": derived_anew(two, *(replace(s, samples=s.samples[:2]) for s in two.rows)),
+        "nothing traced": derived_anew(two, *map(untraced, two.rows)),
         "no strategy": derived_anew(two),
         "unicode names": named(two, UNICODE, "ß"),
         "nasty names": named(two, NASTY, NASTY + "2"),
@@ -140,7 +140,7 @@ def test_csv_has_a_row_for_each_sample(record: RunRecord) -> None:
     header, *rows = csv.reader(io.StringIO(rendered("csv", record), newline=""))
     assert tuple(header) == CSV_HEADER
     position = 0
-    for strategy in record.strategies:
+    for strategy in record.rows:
         phases = [("warmup", s) for s in strategy.warmup] + [
             ("counted", s) for s in strategy.samples
         ]
@@ -161,7 +161,7 @@ def test_csv_has_a_row_for_each_sample(record: RunRecord) -> None:
 
 def test_csv_counts_the_rounds_of_each_process() -> None:
     two = RECORDS["two strategies"]
-    first = two.strategies[0]
+    first = two.rows[0]
     samples = tuple(replace(s, process=i % 2) for i, s in enumerate(first.samples))
     text = rendered("csv", replace(two, strategies=(replace(first, warmup=(), samples=samples),)))
     rows = list(csv.DictReader(io.StringIO(text)))
@@ -173,13 +173,13 @@ def test_csv_counts_the_rounds_of_each_process() -> None:
 def test_markdown_has_a_whole_table(record: RunRecord) -> None:
     text = rendered("md", record)
     table = [line for line in text.split("\n") if line.startswith("|")]
-    assert len(table) == 2 + len(record.strategies)
+    assert len(table) == 2 + len(record.rows)
     for line in table:
         assert len(re.findall(r"(?<!\\)\|", line)) == len(HEADER) + 1
     assert set(table[1]) <= set("|-: ")
     assert not re.search("[<\x00\udc80]", text)
     assert "\r" not in text
-    for strategy in record.strategies:
+    for strategy in record.rows:
         if strategy.judgement is not None:
             assert strategy.judgement.word in text
 
@@ -225,7 +225,7 @@ def test_html_is_whole_and_alone(record: RunRecord) -> None:
     assert [value for name, value in page.attributes if name in ("src", "href")] == ["data:,"]
     assert not re.search(r"https?:|url\(|@import", text)
     shown = " ".join(page.text)
-    for strategy in record.strategies:
+    for strategy in record.rows:
         assert escaped_text(strategy.strategy) in shown
     for warning in record.warnings:
         assert escaped_text(warning) in shown
@@ -245,13 +245,13 @@ def test_html_has_every_part() -> None:
         "execute_retro_forward NodeId { value: 4 }",
         "Reproduce",
         "Machine",
-        two.strategies[1].device,
-        two.strategies[1].judgement.reason if two.strategies[1].judgement else "",
+        two.rows[1].device,
+        two.rows[1].judgement.reason if two.rows[1].judgement else "",
     ):
         assert line in shown
     titles = [value for name, value in page.attributes if name == "title"]
     assert "node 4, matmul of 3, 0, [8, 8] 256 B: saved, used 4 times in backward" in titles
-    nodes = sum(len(strategy.trace.nodes) for strategy in two.strategies)
+    nodes = sum(len(strategy.trace.nodes) for strategy in two.rows)
     assert sum(title.startswith("node ") for title in titles) == nodes
 
 
@@ -268,10 +268,10 @@ def test_svg_is_xml_and_names_each_op(record: RunRecord) -> None:
     assert re.findall(r"https?:[^\"]*", text) == ["http://www.w3.org/2000/svg"]
     assert not re.search(r"\b(nan|inf)\b|\bid=", text)
     titles = [title.text or "" for title in root.iter(f"{SVG_SPACE}title")]
-    span = common_span(curve(s.strategy, s.trace) for s in record.strategies)
+    span = common_span(curve(s.strategy, s.trace) for s in record.rows)
     assert len(titles) == span.ops
     words = "\n".join(titles)
-    for strategy in record.strategies:
+    for strategy in record.rows:
         for point in strategy.trace.timeline:
             assert f"node {point.node}" in words
 
@@ -297,7 +297,7 @@ def test_trace_events_are_valid(record: RunRecord) -> None:
         assert {"ph", "name", "pid", "tid", "ts", "args"} <= set(event)
         assert event["ph"] in {"X", "M", "C"}
         assert event["ts"] >= 0
-        assert 1 <= event["pid"] <= len(record.strategies)
+        assert 1 <= event["pid"] <= len(record.rows)
         if event["ph"] == "X":
             assert event["dur"] >= 0
             assert event["cat"]
@@ -314,7 +314,7 @@ def test_trace_events_are_valid(record: RunRecord) -> None:
 
 def test_trace_is_the_record(record: RunRecord) -> None:
     events = json.loads(rendered("trace", record))["traceEvents"]
-    for process, strategy in enumerate(record.strategies, start=1):
+    for process, strategy in enumerate(record.rows, start=1):
         own = [event for event in events if event["pid"] == process]
         timeline = strategy.trace.timeline
         counted = [event["args"]["bytes"] for event in own if event["ph"] == "C"]
@@ -374,8 +374,8 @@ def test_only_markup_is_taken_as_it_is() -> None:
 
 def test_the_peak_is_the_ledgers_with_temporaries_beside_it() -> None:
     record = RECORDS["two strategies"]
-    memory = replace(record.strategies[0].memory, traced_peak_forward_bytes=2**30)
-    strategy = replace(record.strategies[0], memory=memory)
+    memory = replace(record.rows[0].memory, traced_peak_forward_bytes=2**30)
+    strategy = replace(record.rows[0], memory=memory)
     (row,) = rows(replace(record, strategies=(strategy,)))
     peak = row[HEADER.index("peak")]
     assert peak.whole == f"{units.size(memory.ledger_peak_bytes)}, with temporaries 1.0 GiB"

@@ -136,7 +136,7 @@ def test_a_pass_that_never_goes_backward_lets_go_of_the_host_too() -> None:
 def test_the_record_and_the_screen_tell_it() -> None:
     strategy = "remat:every=2,policy=offload_dot_with_no_batch_dims"
     record = profile(NETWORK, ["none", strategy], plan=Plan(1, 0))
-    none, own = record.strategies
+    none, own = record.rows
     assert (none.memory.offloaded_bytes, own.memory.offloaded_bytes) == (0, LAYERS * TENSOR_BYTES)
     assert "and 6.0 KiB on the host after forward" in render_run(record, Screen())
 

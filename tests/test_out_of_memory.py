@@ -17,12 +17,13 @@ from ckptcli.backends import open_backend
 from ckptcli.backends.base import Backend
 from ckptcli.cli import devices
 from ckptcli.cli.main import run_command
-from ckptcli.measure.peer_record import PeerRecord, PeerSample
 from ckptcli.measure.record_json import read_record, record_json
+from ckptcli.measure.row import Row
 from ckptcli.profiling.out_of_memory import PassOutOfMemory
 from ckptcli.profiling.processes import merged
 from ckptcli.workloads.silu import SiluWorkload
 from tests.backend_kit import NEEDS_TORCH
+from tests.records import engine_row
 from tests.refusing_backend import RefusingBackend
 from tests.wavering_backend import Wavering
 
@@ -64,7 +65,7 @@ def test_the_others_still_run_and_the_live_list_is_kept(make: Callable[[], Backe
     backend = make()
     assert isinstance(backend, RefusingBackend)
     record = profile(NETWORK, ["none", "balanced"], backend=backend, plan=PLAN)
-    assert [strategy.strategy for strategy in record.strategies] == ["balanced"]
+    assert [strategy.strategy for strategy in record.rows] == ["balanced"]
     assert record.rounds == 2
     (failure,) = record.failures
     assert (failure.strategy, failure.phase) == ("none", "forward")
@@ -96,7 +97,7 @@ def test_a_strategy_that_fails_only_when_timed_is_left_out() -> None:
             backend.limit(LIMIT + 7 * KIB)
 
     record = profile(NETWORK, ["none", "balanced"], backend=backend, plan=PLAN, progress=limit)
-    assert [strategy.strategy for strategy in record.strategies] == ["balanced"]
+    assert [strategy.strategy for strategy in record.rows] == ["balanced"]
     assert record.failures[0].phase == "a timed forward"
     assert (record.failures[0].message, record.rounds) == ("no more", 2)
 
@@ -110,8 +111,8 @@ def test_a_strategy_whose_bits_cannot_be_compared_is_left_out() -> None:
         backend.limit(LIMIT if phase == "difference" else 1 << 60)
 
     record = profile(NETWORK, ["none", "balanced"], backend=backend, plan=PLAN, progress=limit)
-    assert [strategy.strategy for strategy in record.strategies] == ["none"]
-    assert len(record.strategies[0].samples) == 2
+    assert [strategy.strategy for strategy in record.rows] == ["none"]
+    assert len(record.rows[0].samples) == 2
     (failure,) = record.failures
     assert (failure.strategy, failure.phase) == ("balanced", "a run to compare its bits")
 
@@ -150,26 +151,24 @@ def test_processes_of_which_one_ran_out_of_memory_are_merged() -> None:
     whole = profile(NETWORK, ["none", "balanced"], plan=PLAN)
     part = profile(NETWORK, ["none", "balanced"], backend=numpy_backend(), plan=PLAN)
     record = merged([whole, part])
-    assert [strategy.strategy for strategy in record.strategies] == ["balanced"]
-    assert len(record.strategies[0].samples) == 4
+    assert [strategy.strategy for strategy in record.rows] == ["balanced"]
+    assert len(record.rows[0].samples) == 4
     assert [failure.strategy for failure in record.failures] == ["none"]
 
 
-def peer(engine: str, strategy: str, reason: str | None = None) -> PeerRecord:
+def peer(engine: str, strategy: str, reason: str | None = None) -> Row:
     total_s = {"none": 2.0, "remat": 3.0}[strategy]
-    samples = () if reason else (PeerSample(None, None, total_s),) * 2
-    return PeerRecord(engine, strategy, engine, reason=reason, samples=samples)
+    return engine_row(engine, strategy, reason, () if reason else [(None, None, total_s)] * 2)
 
 
 @pytest.mark.parametrize("is_swapped", [False, True])
 def test_peers_are_merged_by_engine_and_strategy(is_swapped: bool) -> None:
     run = profile(NETWORK, ["none", "remat"], plan=PLAN)
-    whole = replace(
-        run, peers=tuple(peer(e, s) for e in ("torch", "jax") for s in ("none", "remat"))
-    )
-    part = replace(run, peers=(peer("torch", "remat"), peer("jax", "remat", "no memory")))
+    others = [peer(engine, s) for engine in ("torch", "jax") for s in ("none", "remat")]
+    whole = replace(run, rows=(*run.rows, *others))
+    part = replace(run, rows=(*run.rows, peer("torch", "remat"), peer("jax", "remat", "no memory")))
     record = merged([part, whole] if is_swapped else [whole, part])
-    torch, jax = record.peers
+    *_, torch, jax = record.rows
     assert (torch.engine, torch.strategy, torch.seconds("total")) == ("torch", "remat", [3.0] * 4)
     assert [sample.process for sample in torch.samples] == [0, 0, 1, 1]
     assert (jax.engine, jax.strategy, jax.reason, jax.samples) == ("jax", "remat", "no memory", ())

@@ -104,7 +104,7 @@ def test_a_library_without_memory_is_a_row_and_the_others_run(
     assert run_command(["run", *ARGUMENTS, "--engine", "torch", "--engine", "jax"]) == 1
     captured = capsys.readouterr()
     record = read_record(captured.out, "stdout")
-    assert [len(strategy.samples) for strategy in record.strategies] == [2, 2]
+    assert [len(strategy.samples) for strategy in record.rows] == [2, 2]
     for peer in record.peers:
         if peer.engine != failing:
             assert (peer.reason, len(peer.samples)) == (None, 2)
@@ -161,7 +161,7 @@ def limited_profile(
 def test_where_none_does_not_fit_peers_are_held_to_what_does() -> None:
     everywhere = dict.fromkeys(("memory", "peers", "difference", "timing"), LIMIT)
     record = limited_profile(everywhere, ["none", "remat"], ["torch"])
-    assert [strategy.strategy for strategy in record.strategies] == ["remat"]
+    assert [strategy.strategy for strategy in record.rows] == ["remat"]
     (peer,) = record.peers
     assert peer.name == "torch remat"
     assert peer.agreement is not None
@@ -215,7 +215,7 @@ def test_a_finite_difference_that_does_not_fit_is_told() -> None:
         plan=PLAN,
         progress=backend.progress,
     )
-    (strategy,) = record.strategies
+    (strategy,) = record.rows
     assert strategy.outcome.gradient is not None
     assert strategy.outcome.finite_difference is None
     assert len(strategy.samples) == 2

@@ -56,7 +56,7 @@ def test_what_a_record_says_of_it(tmp_path: Path) -> None:
     record = profile(f"{path}:make", ["none", "balanced"], plan=Plan(2))
     assert record.workload == {"name": "program", "file": str(path), "function": "make"}
     assert record.title == f"program = {path}:make"
-    assert [s.outcome.loss for s in record.strategies] == [22.25, 22.25]
+    assert [s.outcome.loss for s in record.rows] == [22.25, 22.25]
 
 
 def test_the_log_has_burns_ids_from_0(told: Command) -> None:
@@ -165,7 +165,7 @@ def test_where_memory_ends_the_other_strategies_still_run(
     backend = RefusingBackend(open_backend(name), 20 * 1024, error)
     workload = opened(SILU.replace("4, 8", "6, 16"))
     record = profile(workload, ["none", "balanced"], backend=backend, plan=Plan(2))
-    assert [strategy.strategy for strategy in record.strategies] == ["balanced"]
+    assert [strategy.strategy for strategy in record.rows] == ["balanced"]
     (failure,) = record.failures
     assert (failure.strategy, failure.phase) == ("none", "forward")
     assert failure.live.bytes_by_why["input"] == 7 * 1024

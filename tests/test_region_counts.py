@@ -17,7 +17,7 @@ from ckptcli import Plan, Tensor, device
 from ckptcli.autodiff.regions import checkpoint
 from ckptcli.checkpoint.strategies.registry import parse_strategy
 from ckptcli.cli.main import run_command
-from ckptcli.measure.analysis import judge
+from ckptcli.measure.judge import judge
 from ckptcli.profiling.memory_pass import MemoryPass, memory_pass
 from ckptcli.profiling.profile import profile
 from ckptcli.workloads.silu import SiluWorkload
@@ -205,11 +205,13 @@ def test_one_region_around_everything_is_held_only() -> None:
     """jax#19822: the whole function in one region holds nothing and peaks as high."""
     tensor_bytes = 64 * 64 * 4
     record = profile(SiluWorkload(8, 64), ["none", "remat:every=8"], plan=Plan(reps=1, warmup=0))
-    none, whole = record.strategies
+    none, whole = record.rows
     assert whole.memory.saved_tensors == 0
     peaks = (none.memory.ledger_peak_backward_bytes, whole.memory.ledger_peak_backward_bytes)
     assert peaks[1] >= peaks[0] - tensor_bytes
-    assert judge(whole, none).word == "held only"
+    found = judge(whole, none, record)
+    assert found is not None
+    assert found.word == "held only"
 
 
 def test_regions_of_one_layer_stay_under_what_is_held_and_one_layer() -> None:

@@ -14,13 +14,10 @@ from dataclasses import replace
 
 import pytest
 
-from ckptcli.measure.record import (
-    LiveTensor,
-    Memory,
-    RunRecord,
-    StrategyRecord,
-    TimelinePoint,
-)
+from ckptcli.measure.memory import LiveTensor, Memory
+from ckptcli.measure.record import RunRecord
+from ckptcli.measure.row import Row
+from ckptcli.measure.trace import TimelinePoint
 from ckptcli.report.comparison import machine_line
 from ckptcli.report.console import Screen, render_run
 from tests.helpers import DATA
@@ -65,7 +62,7 @@ def several() -> RunRecord:
     )
 
 
-def _peaking(record: StrategyRecord, peak_bytes: int) -> Memory:
+def _peaking(record: Row, peak_bytes: int) -> Memory:
     return replace(
         record.memory, ledger_peak_backward_bytes=peak_bytes, traced_peak_backward_bytes=peak_bytes
     )

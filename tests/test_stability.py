@@ -11,13 +11,19 @@ import pytest
 
 from ckptcli.measure import stability
 from ckptcli.measure.machine import Machine
-from ckptcli.measure.peer_record import PeerRecord
 from ckptcli.measure.record import RunRecord
-from ckptcli.measure.rounds import Sample
-from ckptcli.measure.stability import Load, read_load, row_warnings, stability_warnings
+from ckptcli.measure.rounds import Plan, Sample
+from ckptcli.measure.stability import Load, read_load, stability_warnings
+from ckptcli.profiling.profile import profile
+from ckptcli.workloads.silu import SiluWorkload
 from tests.records import MACHINE, STEADY, balanced_record, none_record, run_record, samples
 
 IDLE = Load(load_average=0.1, swapped_bytes=1000)
+
+
+def doubts(record: RunRecord) -> list[str]:
+    """On a machine that does nothing else."""
+    return stability_warnings(record, IDLE, None)
 
 
 @pytest.fixture(autouse=True)
@@ -35,7 +41,7 @@ def on_machine(**changes: Any) -> RunRecord:
 
 def of_times(times_s: Sequence[float]) -> list[str]:
     """The warnings on `balanced` having taken these times."""
-    return stability_warnings(run_record(none_record(), balanced_record(times_s)), IDLE)
+    return doubts(run_record(none_record(), balanced_record(times_s)))
 
 
 def the_only(warnings: list[str]) -> str:
@@ -49,7 +55,7 @@ def test_clean_samples_give_none(times_s: Sequence[float]) -> None:
 
 
 def test_an_unknown_load_gives_none() -> None:
-    assert stability_warnings(run_record(), Load(None, None)) == []
+    assert stability_warnings(run_record(), Load(None, None), None) == []
 
 
 @pytest.mark.parametrize(
@@ -57,7 +63,7 @@ def test_an_unknown_load_gives_none() -> None:
     [(8, 4.0, False), (8, 4.1, True), (2, 1.0, False), (2, 1.5, True), (None, 0.6, True)],
 )
 def test_load(cores: int | None, load: float, warned: bool) -> None:
-    warnings = stability_warnings(on_machine(cores=cores), Load(load, None))
+    warnings = stability_warnings(on_machine(cores=cores), Load(load, None), None)
     if warned:
         assert f"load average was {load:.1f} on {cores or 1} core" in the_only(warnings)
         assert "close other programs, or use more --reps" in warnings[0]
@@ -65,31 +71,36 @@ def test_load(cores: int | None, load: float, warned: bool) -> None:
         assert warnings == []
 
 
-def loaded(record: RunRecord) -> str:
-    return the_only(stability_warnings(record, Load(2.0, None)))
-
-
-def torch_peer(threads: int) -> PeerRecord:
-    return PeerRecord("torch", "none", "PyTorch 2.13.0", threads)
-
-
-def test_on_a_loaded_machine_one_thread_is_advised_for_pytorch() -> None:
+@pytest.mark.parametrize("waiting", [None, "PyTorch"])
+def test_on_a_loaded_machine_one_thread_is_advised_for_a_library_that_waits(
+    waiting: str | None,
+) -> None:
     machine = replace(MACHINE, cores=2, blas_threads=1)
+    found = the_only(stability_warnings(run_record(machine=machine), Load(2.0, None), waiting))
     advice = "or use more --reps, and for PyTorch --threads 1"
-    for threads, advised in ((2, True), (1, False)):
-        record = run_record(machine=machine, peers=(torch_peer(threads),))
-        assert loaded(record).endswith(advice) == advised
-        (warning,) = row_warnings([torch_peer(threads)], machine, Load(2.0, None))
-        assert warning.endswith(advice) == advised
-    assert loaded(run_record(machine=machine, library="PyTorch 2.13.0")).endswith(advice)
-    on_one = run_record(machine=machine, library="PyTorch 2.13.0", config={"threads": 1})
-    for record in (on_one, run_record(machine=machine)):
-        assert "--threads" not in loaded(record)
+    assert found.endswith(advice) == (waiting is not None)
+
+
+@pytest.mark.parametrize(
+    ("backend", "threads", "advised"),
+    [("numpy", None, False), ("torch", None, True), ("torch", 1, False)],
+)
+def test_the_library_that_computes_says_whether_it_waits(
+    backend: str, threads: int | None, advised: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("torch")
+    monkeypatch.setattr("ckptcli.profiling.profile.read_load", lambda: Load(1e6, None))
+    config: dict[str, object] = {"threads": threads}
+    record = profile(SiluWorkload(1, 4), ["none"], backend=backend, plan=Plan(1, 0), config=config)
+    (warning,) = [text for text in record.warnings if text.startswith("the load average")]
+    assert warning.endswith("and for PyTorch --threads 1") == advised
 
 
 def test_core_type() -> None:
     warning = the_only(
-        stability_warnings(on_machine(openblas_variables={"OPENBLAS_CORETYPE": "Nehalem"}), IDLE)
+        stability_warnings(
+            on_machine(openblas_variables={"OPENBLAS_CORETYPE": "Nehalem"}), IDLE, None
+        )
     )
     assert "OPENBLAS_CORETYPE is set to Nehalem, which can halve the speed" in warning
     assert "unset it" in warning
@@ -97,7 +108,7 @@ def test_core_type() -> None:
 
 def test_other_openblas_variables_are_harmless() -> None:
     variables = {"OPENBLAS_NUM_THREADS": "4", "OPENBLAS_VERBOSE": "1"}
-    assert stability_warnings(on_machine(openblas_variables=variables), IDLE) == []
+    assert doubts(on_machine(openblas_variables=variables)) == []
 
 
 @pytest.mark.parametrize(
@@ -109,7 +120,9 @@ def test_other_openblas_variables_are_harmless() -> None:
 )
 def test_threads(asked: int | None, used: int | None, warned: bool) -> None:
     machine: Machine = replace(MACHINE, blas_threads=used)
-    warnings = stability_warnings(run_record(machine=machine, config={"threads": asked}), IDLE)
+    warnings = stability_warnings(
+        run_record(machine=machine, config={"threads": asked}), IDLE, None
+    )
     if warned:
         noun = "thread" if used == 1 else "threads"
         assert the_only(warnings).startswith(f"the BLAS uses {used} {noun}, {asked} were asked")
@@ -119,16 +132,16 @@ def test_threads(asked: int | None, used: int | None, warned: bool) -> None:
 
 
 def test_threads_of_a_record_without_the_setting() -> None:
-    assert stability_warnings(run_record(config={}), IDLE) == []
+    assert doubts(run_record(config={})) == []
 
 
 def test_swapping(monkeypatch: pytest.MonkeyPatch) -> None:
     swapped(monkeypatch, 1000 + 3 * 2**20)
-    warning = the_only(stability_warnings(run_record(), IDLE))
+    warning = the_only(doubts(run_record()))
     assert warning.startswith("3.0 MiB were swapped during the run")
     assert "use a smaller --n or --layers" in warning
     swapped(monkeypatch, None)
-    assert stability_warnings(run_record(), IDLE) == []
+    assert doubts(run_record()) == []
 
 
 def test_a_collection_inside_samples() -> None:
@@ -136,7 +149,7 @@ def test_a_collection_inside_samples() -> None:
     for position in (2, 5):
         counted[position] = replace(counted[position], collected=True)
     record = run_record(none_record(), balanced_record(samples=tuple(counted)))
-    warning = the_only(stability_warnings(record, IDLE))
+    warning = the_only(doubts(record))
     assert warning.startswith("balanced: the garbage collector ran inside 2 of 9 samples")
     assert "do not enable it" in warning
 
@@ -144,7 +157,7 @@ def test_a_collection_inside_samples() -> None:
 def test_a_collection_is_told_of_one_sample_too() -> None:
     only = (Sample(0.1, 0.1, collected=True),)
     record = run_record(none_record(samples=only), balanced_record([0.2]))
-    assert the_only(stability_warnings(record, IDLE)).startswith("none: the garbage collector")
+    assert the_only(doubts(record)).startswith("none: the garbage collector")
 
 
 def test_a_slow_first_round() -> None:
@@ -161,7 +174,7 @@ def test_a_slow_first_round() -> None:
 @pytest.mark.parametrize("warmup", [0, 1, 3])
 def test_the_advice_is_one_more_than_there_was(warmup: int) -> None:
     slow = balanced_record([0.2, *STEADY], warmup=samples([0.1] * warmup))
-    warning = the_only(stability_warnings(run_record(none_record(), slow), IDLE))
+    warning = the_only(doubts(run_record(none_record(), slow)))
     assert warning.endswith(f"; use --warmup {warmup + 1}")
 
 
@@ -191,7 +204,7 @@ def test_all_at_once_in_a_fixed_order() -> None:
         machine=replace(MACHINE, openblas_variables={"OPENBLAS_CORETYPE": "Prescott"}),
         config={"threads": 1},
     )
-    warnings = stability_warnings(record, Load(20.0, 0))
+    warnings = stability_warnings(record, Load(20.0, 0), None)
     starts = ["the load", "OPENBLAS", "the BLAS", "1000 B were swapped", "none: ", "balanced: "]
     assert len(warnings) == len(starts)
     for warning, start in zip(warnings, starts):

@@ -247,7 +247,7 @@ def test_tracemalloc_does_not_run(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(tracemalloc, "start", refused)
     record = profile(SiluWorkload(2, 8), backend=torch_device().backend, plan=Plan(1, 0))
-    assert record.strategies[0].memory.traced_peak_forward_bytes is None
+    assert record.rows[0].memory.traced_peak_forward_bytes is None
 
 
 def test_the_clock_of_the_processor_is_the_hosts() -> None:

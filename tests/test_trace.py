@@ -24,7 +24,7 @@ import pytest
 
 from ckptcli import device
 from ckptcli.checkpoint.strategies.registry import parse_strategy
-from ckptcli.measure.record import Life, Retrieval, TimelinePoint, Trace
+from ckptcli.measure.trace import Life, Retrieval, TimelinePoint, Trace
 from ckptcli.profiling.memory_pass import MemoryPass, memory_pass
 from ckptcli.profiling.trace import MOST_ENTRIES
 from ckptcli.workloads.base import Workload

@@ -103,7 +103,7 @@ def test_a_record_from_before_these_keys_is_read(capsys: pytest.CaptureFixture[s
             del entry[key]
         for node in entry["trace"]["nodes"]:
             del node["name"]
-    outcome = read_record(json.dumps(data), "old").strategies[0].outcome
+    outcome = read_record(json.dumps(data), "old").rows[0].outcome
     assert (outcome.gradient, outcome.exact, outcome.finite_difference) == (None, None, None)
 
 

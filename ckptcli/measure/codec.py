@@ -193,7 +193,7 @@ def _is_kind(value: Any, hint: Any) -> bool:
     bare, marks = without_marks(hint)
     origin = typing.get_origin(bare)
     if dataclasses.is_dataclass(bare) or origin in (dict, Mapping):
-        return isinstance(value, Mapping)
+        return isinstance(value, Mapping) and all(mark.holds(value) for mark in marks)
     if origin is Sequence:
         return isinstance(value, list | tuple)
     if origin is Literal:

@@ -66,6 +66,19 @@ class Words:
 
 
 @dataclass(frozen=True, slots=True)
+class Texts:
+    """The keys of an object that have to be there, each a text, and what they are."""
+
+    keys: tuple[tuple[str, str], ...]
+
+    def holds(self, value: Any) -> bool:
+        return all(isinstance(value.get(key), str) for key, _ in self.keys)
+
+    def __str__(self) -> str:
+        return f"with the texts {', '.join(key for key, _ in self.keys)}"
+
+
+@dataclass(frozen=True, slots=True)
 class MayBeInfinite:
     """A number that may be infinite or nan; JSON has null for it, which is read as nan."""
 

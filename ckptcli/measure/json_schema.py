@@ -20,6 +20,7 @@ from ckptcli.measure.fields import (
     Least,
     MayBeInfinite,
     Pattern,
+    Texts,
     Words,
     class_in,
     entries_of,
@@ -46,7 +47,6 @@ def run_schema() -> Schema:
     tag = {"const": SCHEMA, "description": "This schema, and its version."}
     whole["properties"] = {"schema": tag, **whole["properties"]}
     whole["required"] = ["schema", *whole["required"]]
-    whole["properties"]["workload"] |= _workload()
     whole["properties"]["config"] |= {"additionalProperties": _SETTINGS}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -55,15 +55,6 @@ def run_schema() -> Schema:
         **whole,
         "$defs": dict(sorted(definitions.items())),
     }
-
-
-def _workload() -> Schema:
-    named = {
-        "name": {"type": "string", "description": "Name of the workload."},
-        "title": {"type": "string", "description": "The workload in words."},
-    }
-    setting = {**_SETTING, "description": "A setting of the workload."}
-    return {"required": list(named), "properties": named, "additionalProperties": setting}
 
 
 def _object(kind: type, definitions: dict[str, Schema]) -> Schema:
@@ -119,15 +110,17 @@ def _schema(hint: Any, definitions: dict[str, Schema]) -> Schema:
     if dataclasses.is_dataclass(bare):
         assert isinstance(bare, type)
         return {"$ref": f"#/$defs/{_define(bare, definitions)}"}
+    schema: Schema
     origin, arguments = typing.get_origin(bare), typing.get_args(bare)
     if origin is Sequence:
         items = _any_of(options_of(arguments[0]), definitions)
         return {"type": "array", "items": items}
     if origin in (dict, Mapping):
-        return {"type": "object", "additionalProperties": _values(arguments[1], definitions)}
+        schema = {"type": "object", "additionalProperties": _values(arguments[1], definitions)}
+        return schema | _texts(marks)
     if origin is Literal:
         return {"type": "string", "enum": list(arguments)}
-    schema: Schema = {"type": _TYPES[bare]}
+    schema = {"type": _TYPES[bare]}
     for mark in marks:
         schema |= _bounds(mark)
     if any(isinstance(mark, MayBeInfinite) for mark in marks):
@@ -137,6 +130,15 @@ def _schema(hint: Any, definitions: dict[str, Schema]) -> Schema:
 
 def _values(hint: Any, definitions: dict[str, Schema]) -> Schema:
     return dict(_SETTING) if hint is object else _any_of(options_of(hint), definitions)
+
+
+def _texts(marks: Sequence[Any]) -> Schema:
+    """The keys of an object that have to be there."""
+    named = {key: doc for mark in marks if isinstance(mark, Texts) for key, doc in mark.keys}
+    if not named:
+        return {}
+    properties = {key: {"type": "string", "description": doc} for key, doc in named.items()}
+    return {"required": list(named), "properties": properties}
 
 
 def _bounds(mark: Any) -> Schema:

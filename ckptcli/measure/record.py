@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Annotated
 
 from ckptcli.measure import OURS
-from ckptcli.measure.fields import Count, Positive, Share, derived
+from ckptcli.measure.fields import Count, Positive, Share, Texts, derived
 from ckptcli.measure.machine import Machine
 from ckptcli.measure.memory import PeakLive
 from ckptcli.measure.origin import Origin
@@ -19,6 +20,12 @@ from ckptcli.measure.row import Row
 from ckptcli.measure.trace import Trace
 
 SCHEMA = "ckpt.run/1"
+
+
+Workload = Annotated[
+    dict[str, object],
+    Texts((("name", "Name of the workload."), ("title", "The workload in words."))),
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +71,7 @@ class RunRecord:
         origin: When, where and from what the run was made; null in older files.
     """
 
-    workload: dict[str, object]
+    workload: Workload
     device: str
     machine: Machine
     version: str
