@@ -15,6 +15,7 @@ from ckptcli.measure.analysis import analysed
 from ckptcli.measure.machine import read_machine
 from ckptcli.measure.origin import Origin, read_origin
 from ckptcli.measure.record import RunRecord
+from ckptcli.measure.resident import resident_rise_bytes
 from ckptcli.measure.rounds import Plan, Rounds, run_rounds
 from ckptcli.measure.row import Row
 from ckptcli.measure.stability import read_load, stability_warnings
@@ -99,7 +100,7 @@ class _Pass:
         watched = ledger_pass(network.forward, network.backward, network.user.own_tensors())
         self.row = replace(
             self.row,
-            memory=watched.memory,
+            memory=replace(watched.memory, process_peak_bytes=resident_rise_bytes(network)),
             outcome=outcome_of(self.values, network.check(result), None),
             agreement=agreement(
                 reference.values, self.values, network.dtype, TOLERANCES[network.dtype], REFERENCE

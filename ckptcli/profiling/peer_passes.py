@@ -15,6 +15,7 @@ from ckptcli.checkpoint.strategies.base import Strategy
 from ckptcli.checkpoint.strategies.none import NoCheckpointing
 from ckptcli.errors import UsageError
 from ckptcli.measure.record import Failure
+from ckptcli.measure.resident import resident_rise_bytes
 from ckptcli.measure.rounds import Rounds
 from ckptcli.measure.row import Outcome, Passes, Row
 from ckptcli.peers.agreement import TOLERANCES, agreement, share_apart
@@ -86,6 +87,15 @@ class PeerPass:
     def check(self, result: Any) -> float | None:
         assert self.network is not None
         return self.network.check(result)
+
+    def measure_process_peak(self) -> None:
+        """What one more pass raises the process's memory by; nothing of one that does not fit."""
+        memory = self.row.memory
+        if self.network is None or memory is None:
+            return
+        with suppress(PassOutOfMemory):
+            rise = resident_rise_bytes(self)
+            self.row = replace(self.row, memory=replace(memory, process_peak_bytes=rise))
 
     def leave_out(self, reason: str, failure: Failure | None = None) -> None:
         """Keep no figure, and no array of the network."""
