@@ -195,7 +195,7 @@ def _is_kind(value: Any, hint: Any) -> bool:
     if dataclasses.is_dataclass(bare) or origin in (dict, Mapping):
         return isinstance(value, Mapping) and all(mark.holds(value) for mark in marks)
     if origin is Sequence:
-        return isinstance(value, list | tuple)
+        return isinstance(value, list | tuple) and all(mark.holds(value) for mark in marks)
     if origin is Literal:
         return value in typing.get_args(bare)
     if bare is object:

@@ -66,6 +66,17 @@ class Words:
 
 
 @dataclass(frozen=True, slots=True)
+class NotEmpty:
+    """A list that has something."""
+
+    def holds(self, value: Any) -> bool:
+        return len(value) > 0
+
+    def __str__(self) -> str:
+        return "of at least one"
+
+
+@dataclass(frozen=True, slots=True)
 class Texts:
     """The keys of an object that have to be there, each a text, and what they are."""
 

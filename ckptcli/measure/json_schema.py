@@ -19,6 +19,7 @@ from ckptcli.measure.fields import (
     Entry,
     Least,
     MayBeInfinite,
+    NotEmpty,
     Pattern,
     Texts,
     Words,
@@ -114,7 +115,8 @@ def _schema(hint: Any, definitions: dict[str, Schema]) -> Schema:
     origin, arguments = typing.get_origin(bare), typing.get_args(bare)
     if origin is Sequence:
         items = _any_of(options_of(arguments[0]), definitions)
-        return {"type": "array", "items": items}
+        bounds = {"minItems": 1} if any(isinstance(mark, NotEmpty) for mark in marks) else {}
+        return {"type": "array", "items": items, **bounds}
     if origin in (dict, Mapping):
         schema = {"type": "object", "additionalProperties": _values(arguments[1], definitions)}
         return schema | _texts(marks)

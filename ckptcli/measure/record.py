@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Annotated
 
 from ckptcli.measure import OURS
-from ckptcli.measure.fields import Count, Positive, Share, Texts, derived
+from ckptcli.measure.fields import Count, NotEmpty, Positive, Share, Texts, derived
 from ckptcli.measure.machine import Machine
 from ckptcli.measure.memory import PeakLive
 from ckptcli.measure.origin import Origin
@@ -82,7 +82,7 @@ class RunRecord:
     partial: bool
     config: dict[str, object]
     warnings: Sequence[str]
-    rows: Sequence[Row] = field(metadata={"key": "strategies"})
+    rows: Annotated[Sequence[Row], NotEmpty()] = field(metadata={"key": "strategies"})
     library: str = ""
     failures: Sequence[Failure] = ()
     children: Sequence[str] = ()

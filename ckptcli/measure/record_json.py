@@ -49,7 +49,7 @@ def read_record(text: str, place: str) -> RunRecord:
     _check_schema(data, place)
     try:
         whole = from_module(data) if data["schema"] == MODULE_SCHEMA else in_rows(data)
-    except (KeyError, TypeError, AttributeError) as error:
+    except (LookupError, TypeError, AttributeError) as error:
         raise RecordFileError(
             f"{place} is not a whole {data['schema']} record: {error!r}", _HINT
         ) from error
