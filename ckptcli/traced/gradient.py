@@ -16,7 +16,7 @@ from typing import Any
 from ckptcli.errors import InactiveOutputError, OperandError, ShapeError
 from ckptcli.traced.history import through
 from ckptcli.traced.node import Leaf, Node, ordered
-from ckptcli.traced.ops.parts import OUTPUT
+from ckptcli.traced.ops.output import OUTPUT
 from ckptcli.traced.tensor import Tensor, operation_of
 
 
