@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ckptcli.autodiff.op import KEEPS_NOTHING, Op
-from ckptcli.autodiff.ops import DECLARATIONS, OPERATIONS, leaves
+from ckptcli.autodiff.ops import DECLARATIONS, OPERATIONS, detach
 
 OWN_OUTPUT = "its output"
 """What an op needs that reads its own output."""
@@ -55,7 +55,7 @@ def _describe(name: str) -> OpDescription:
         arguments = tuple(p.name for p in parameters if p.name not in operands)
         call = f"{name}({', '.join(map(_with_default, parameters))})"
         summary = (inspect.getdoc(function) or "").partition("\n")[0]
-        if function.__module__ == leaves.__name__:
+        if function.__module__ == detach.__name__:
             bound = "leaf"
     return OpDescription(
         name,

@@ -131,3 +131,35 @@ class Op:
         if self.keeps is KEEPS_NOTHING:
             return NEITHER
         return tuple(position for position in self.keeps[mask] if position < operands)
+
+
+def input_shape(xp: Any, out: Any, x: Any, params: Any) -> Shape:
+    """The state of an op whose gradient has to know the shape of its only operand."""
+    shape: Shape = x.shape
+    return shape
+
+
+def elementwise_op(
+    name: str,
+    forward: Callable[..., Any],
+    derivative: Callable[[Any, Any], Any],
+    evaluates_again: bool = False,
+) -> Op:
+    """A memory-bound op whose gradient is `derivative(namespace, x)` times the incoming one.
+
+    A derivative that contains the function itself computes it again from the input, under every
+    strategy, as Burn does: the op does not hold its own output.
+    """
+
+    def backward(xp: Any, grad: Any, owned: bool, kept: list[Any], step: Any) -> Any:
+        return xp.multiply(grad, derivative(xp, kept.pop()), grad if owned else None)
+
+    return Op(
+        name,
+        Bound.MEMORY,
+        1,
+        forward,
+        backward,
+        keeps=KEEPS_INPUT,
+        evaluates_again=evaluates_again,
+    )

@@ -10,11 +10,11 @@ from __future__ import annotations
 import math
 
 from ckptcli.autodiff.apply import binary
+from ckptcli.autodiff.ops.activation import sigmoid
 from ckptcli.autodiff.ops.arithmetic import MUL
-from ckptcli.autodiff.ops.elementwise import sigmoid
-from ckptcli.autodiff.ops.moving import cast_always
-from ckptcli.autodiff.ops.shape import positive_dim
+from ckptcli.autodiff.ops.cast import cast_always
 from ckptcli.autodiff.ops.table import operation
+from ckptcli.autodiff.positions import positive_dim
 from ckptcli.autodiff.tensor import Tensor
 from ckptcli.errors import ShapeError
 

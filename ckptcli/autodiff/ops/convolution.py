@@ -15,18 +15,16 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 from ckptcli.autodiff.apply import many
 from ckptcli.autodiff.op import KEEPS_ALL, Op, Shape
 from ckptcli.autodiff.ops.table import operation
+from ckptcli.autodiff.spatial import Sizes, for_each
 from ckptcli.autodiff.tensor import Tensor
 from ckptcli.autodiff.windows import Window, fold, pad, windows
 from ckptcli.errors import ShapeError
 from ckptcli.graph import Bound
-
-Sizes: TypeAlias = int | Sequence[int]
-"""One number for every dim, or one for each."""
 
 X_TRACKED, WEIGHT_TRACKED, BIAS_TRACKED = 1, 2, 4
 
@@ -230,21 +228,6 @@ CONV1D, CONV2D, CONV3D = (_declared(dims) for dims in (1, 2, 3))
 CONV_TRANSPOSE1D, CONV_TRANSPOSE2D, CONV_TRANSPOSE3D = (
     _declared_transposed(dims) for dims in (1, 2, 3)
 )
-
-
-def for_each(argument: str, sizes: Sizes, dims: int) -> tuple[int, ...]:
-    """One number for each of `dims` dims; `argument` is what the sizes were given as.
-
-    Raises:
-        ShapeError: another count of numbers.
-    """
-    each = (sizes,) * dims if isinstance(sizes, int) else tuple(sizes)
-    if len(each) != dims:
-        raise ShapeError(
-            f"`{argument}` is {list(each)} for {dims} dim(s)",
-            "give one number, or one for each dim",
-        )
-    return each
 
 
 def _apply(op: Op, dims: int, operands: Sequence[Tensor | None], options: Sequence[Any]) -> Tensor:

@@ -11,9 +11,8 @@ from typing import Any
 
 from ckptcli.autodiff.apply import unary
 from ckptcli.autodiff.op import Op
-from ckptcli.autodiff.ops.shape import positive_dim
 from ckptcli.autodiff.ops.table import operation
-from ckptcli.autodiff.positions import along_dim, put_at
+from ckptcli.autodiff.positions import along_dim, positive_dim, put_at
 from ckptcli.autodiff.tensor import Tensor
 from ckptcli.graph import Bound
 

@@ -21,17 +21,16 @@ from ckptcli.autodiff.apply import many
 from ckptcli.autodiff.op import KEEPS_ALL_OF_FIVE, Op, Shape
 from ckptcli.autodiff.ops.convolution import (
     Geometry,
-    Sizes,
     bias_added,
     bias_gradient,
     by_group,
     check_channels,
-    for_each,
     places_of,
     weight_matrix,
 )
 from ckptcli.autodiff.ops.table import operation
 from ckptcli.autodiff.positions import put_at, take_at
+from ckptcli.autodiff.spatial import Sizes, for_each
 from ckptcli.autodiff.tensor import Tensor
 from ckptcli.autodiff.windows import pad
 from ckptcli.errors import ShapeError

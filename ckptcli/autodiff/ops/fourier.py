@@ -14,8 +14,9 @@ from typing import Any
 
 from ckptcli.autodiff.apply import many, unary
 from ckptcli.autodiff.op import LEFT_TRACKED, RIGHT_TRACKED, Op, Shape
-from ckptcli.autodiff.ops.shape import positive_dim, slice_tensor
+from ckptcli.autodiff.ops.slice import slice_tensor
 from ckptcli.autodiff.ops.table import operation
+from ckptcli.autodiff.positions import positive_dim
 from ckptcli.autodiff.tensor import Tensor, method
 from ckptcli.errors import ShapeError
 from ckptcli.graph import Bound

@@ -10,11 +10,9 @@ from typing import Any, TypeAlias
 
 from ckptcli.autodiff.apply import unary
 from ckptcli.autodiff.op import KEEPS_INPUT, Op, one_flop_an_input
-from ckptcli.autodiff.ops.convolution import Sizes, for_each
-from ckptcli.autodiff.ops.indexing import INDICES_KEPT
-from ckptcli.autodiff.ops.resample import spatial_sizes
 from ckptcli.autodiff.ops.table import operation
-from ckptcli.autodiff.positions import along_dim, put_at, take_at
+from ckptcli.autodiff.positions import INDICES_KEPT, along_dim, put_at, take_at
+from ckptcli.autodiff.spatial import Sizes, for_each, spatial_sizes
 from ckptcli.autodiff.tensor import Tensor, method
 from ckptcli.autodiff.windows import Window, pad, windows
 from ckptcli.backends.base import Array
