@@ -19,7 +19,7 @@ Matrix = tuple[tuple[float, ...], ...]
 
 
 def apply_maps(xp: Any, x: Any, maps: Sequence[Matrix], transposed: bool = False) -> Any:
-    """X with each of its last axes mapped by one matrix."""
+    """x with each of its last axes mapped by one matrix."""
     rank = len(x.shape)
     for position, rows in enumerate(maps):
         axis = rank - len(maps) + position

@@ -101,6 +101,7 @@ class Op:
             how many columns are used, in each of which the sign of U and V is free.
         note: what is kept outside the checkpointer, in words; "" for nothing but shapes and
             scalars.
+        summary: one line, where no function has the op's name and with it a docstring.
     """
 
     name: str
@@ -119,6 +120,7 @@ class Op:
     reads_output: bool = False
     free_signs: Callable[[Any], int] | None = None
     note: str = ""
+    summary: str = ""
     all_tracked: int = field(init=False)
     memory_bound: bool = field(init=False)
 

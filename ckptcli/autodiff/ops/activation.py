@@ -70,7 +70,7 @@ def sigmoid(x: Tensor) -> Tensor:
 
 @operation()
 def gelu(x: Tensor) -> Tensor:
-    """X * (1 + erf(x / sqrt(2))) / 2."""
+    """x * (1 + erf(x / sqrt(2))) / 2."""
     return unary(GELU, x)
 
 

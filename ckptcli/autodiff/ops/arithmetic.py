@@ -204,25 +204,25 @@ SIGN = Op(
 
 @operation()
 def add(lhs: Tensor, rhs: Tensor) -> Tensor:
-    """Lhs + rhs, broadcast."""
+    """lhs + rhs, broadcast."""
     return binary(ADD, lhs, rhs)
 
 
 @operation()
 def sub(lhs: Tensor, rhs: Tensor) -> Tensor:
-    """Lhs - rhs, broadcast."""
+    """lhs - rhs, broadcast."""
     return binary(SUB, lhs, rhs)
 
 
 @operation()
 def mul(lhs: Tensor, rhs: Tensor) -> Tensor:
-    """Lhs * rhs, element by element, broadcast."""
+    """lhs * rhs, element by element, broadcast."""
     return binary(MUL, lhs, rhs)
 
 
 @operation()
 def div(lhs: Tensor, rhs: Tensor) -> Tensor:
-    """Lhs / rhs, element by element, broadcast."""
+    """lhs / rhs, element by element, broadcast."""
     return binary(DIV, lhs, rhs)
 
 
@@ -234,25 +234,25 @@ def remainder(lhs: Tensor, rhs: Tensor) -> Tensor:
 
 @operation()
 def add_scalar(x: Tensor, c: float) -> Tensor:
-    """X + c."""
+    """x + c."""
     return unary(ADD_SCALAR, x, float(c))
 
 
 @operation()
 def sub_scalar(x: Tensor, c: float) -> Tensor:
-    """X - c."""
+    """x - c."""
     return unary(SUB_SCALAR, x, float(c))
 
 
 @operation()
 def mul_scalar(x: Tensor, c: float) -> Tensor:
-    """X * c."""
+    """x * c."""
     return unary(MUL_SCALAR, x, float(c))
 
 
 @operation()
 def div_scalar(x: Tensor, c: float) -> Tensor:
-    """X / c."""
+    """x / c."""
     return unary(DIV_SCALAR, x, float(c))
 
 

@@ -25,5 +25,5 @@ def clamp_max(x: Tensor, c: float) -> Tensor:
 
 @operation()
 def clamp(x: Tensor, min: float, max: float) -> Tensor:
-    """X limited to [min, max]: clamp_max, then clamp_min."""
+    """x limited to [min, max]: clamp_max, then clamp_min."""
     return clamp_min(clamp_max(x, max), min)

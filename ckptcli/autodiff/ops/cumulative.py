@@ -28,7 +28,7 @@ def _cumsum_gradient(xp: Any, grad: Any, owned: bool, kept: list[Any], step: Any
 
 
 def _cumprod_gradient(xp: Any, grad: Any, owned: bool, kept: list[Any], step: Any) -> Any:
-    """Nan where an element is 0, as in Burn."""
+    """nan where an element is 0, as in Burn."""
     x, dim = step.state, step.params
     flow = xp.multiply(grad, xp.cumulative_prod(x, dim))
     return xp.divide(_reverse_sum(xp, flow, dim), x)

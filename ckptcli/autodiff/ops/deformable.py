@@ -66,7 +66,7 @@ class Neighbour:
 
 
 def _neighbours(xp: Any, place: Any, size: int) -> tuple[Neighbour, Neighbour]:
-    """Nan stays in the shares; what is further out than the margin is moved into it."""
+    """nan stays in the shares; what is further out than the margin is moved into it."""
     inside = xp.minimum(xp.maximum(place, -MARGIN), size)
     low = xp.floor(xp.where(xp.equal(inside, inside), inside, 0.0))
     share = xp.subtract(inside, low)

@@ -33,7 +33,7 @@ ERF = elementwise_op("erf", lambda xp, x, _: xp.erf(x), _erf_derivative)
 
 @operation()
 def exp(x: Tensor) -> Tensor:
-    """E to the power of x."""
+    """e to the power of x."""
     return unary(EXP, x)
 
 

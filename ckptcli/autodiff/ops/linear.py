@@ -56,7 +56,7 @@ LINEAR = Op(
 
 @operation()
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """X @ weight + bias as one node; weight is [inputs, outputs]. Rank 1 is reshaped around it."""
+    """x @ weight + bias as one node; weight is [inputs, outputs]. Rank 1 is reshaped around it."""
     if len(x.shape) == 1:
         return reshape(linear(reshape(x, [1, -1]), weight, bias), [-1])
     return many(LINEAR, [x, weight] if bias is None else [x, weight, bias])

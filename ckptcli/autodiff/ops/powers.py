@@ -87,13 +87,13 @@ HYPOT = Op(
 
 @operation("powi")
 def powf(lhs: Tensor, rhs: Tensor) -> Tensor:
-    """Lhs ** rhs, element by element; one node whatever the exponents are."""
+    """lhs ** rhs, element by element; one node whatever the exponents are."""
     return binary(POWF, lhs, rhs)
 
 
 @operation("__pow__")
 def powf_scalar(x: Tensor, c: float) -> Tensor:
-    """X ** c. As in Burn, the exponents 2, 1, 0, -1 and -2 are made of cheaper ops."""
+    """x ** c. As in Burn, the exponents 2, 1, 0, -1 and -2 are made of cheaper ops."""
     exponent = float(c)
     if exponent == 0.0:
         namespace = x.device.namespace
@@ -111,13 +111,13 @@ def powf_scalar(x: Tensor, c: float) -> Tensor:
 
 @operation()
 def powi_scalar(x: Tensor, c: int) -> Tensor:
-    """X ** c for a whole number: the same nodes as `powf_scalar`."""
+    """x ** c for a whole number: the same nodes as `powf_scalar`."""
     return powf_scalar(x, float(c))
 
 
 @operation()
 def square(x: Tensor) -> Tensor:
-    """X * x, one node."""
+    """x * x, one node."""
     return binary(MUL, x, x)
 
 

@@ -75,7 +75,7 @@ def expand(x: Tensor, shape: Sequence[int]) -> Tensor:
 
 @operation()
 def repeat_dim(x: Tensor, dim: int, times: int) -> Tensor:
-    """X after itself, `times` times along `dim`."""
+    """x after itself, `times` times along `dim`."""
     if times < 1:
         raise ShapeError(f"`repeat_dim` cannot repeat {times} times")
     return unary(REPEAT_DIM, x, (positive_dim(x, dim), times))

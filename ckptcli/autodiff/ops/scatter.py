@@ -91,9 +91,13 @@ def _values_shape(xp: Any, out: Any, x: Any, values: Any, params: Params) -> Any
     return values.shape
 
 
-def _adding(name: str) -> Op:
+def _summary(function: str, update: str) -> str:
+    return f"`{function}` with the update {update}."
+
+
+def _adding(function: str) -> Op:
     return Op(
-        name,
+        f"{function}_add",
         Bound.COMPUTE,
         2,
         forward=_scatter("add"),
@@ -101,12 +105,13 @@ def _adding(name: str) -> Op:
         flow=Flow.PASSED,
         flops=lambda operands, output: math.prod(operands[1]),
         note=INDICES_KEPT,
+        summary=_summary(function, "add"),
     )
 
 
-def _replacing(name: str) -> Op:
+def _replacing(function: str) -> Op:
     return Op(
-        name,
+        f"{function}_assign",
         Bound.COMPUTE,
         2,
         forward=_scatter("assign"),
@@ -114,6 +119,7 @@ def _replacing(name: str) -> Op:
         state=_values_shape,
         flops=no_flop,
         note=INDICES_KEPT,
+        summary=_summary(function, "assign"),
     )
 
 
@@ -127,13 +133,14 @@ def _extreme(update: str) -> Op:
         state=lambda xp, out, x, values, params: (x, values),
         flops=lambda operands, output: math.prod(operands[1]),
         note="both operands by value, the integer indices",
+        summary=_summary("scatter_nd", update),
     )
 
 
-SCATTER_ADD = _adding("scatter_add")
-SCATTER_ASSIGN = _replacing("scatter_assign")
-SCATTER_ND_ADD = _adding("scatter_nd_add")
-SCATTER_ND_ASSIGN = _replacing("scatter_nd_assign")
+SCATTER_ADD = _adding("scatter")
+SCATTER_ASSIGN = _replacing("scatter")
+SCATTER_ND_ADD = _adding("scatter_nd")
+SCATTER_ND_ASSIGN = _replacing("scatter_nd")
 SCATTER_ND_MUL = Op(
     "scatter_nd_mul",
     Bound.COMPUTE,
@@ -143,6 +150,7 @@ SCATTER_ND_MUL = Op(
     state=_scatter_mul_state,
     flops=lambda operands, output: math.prod(operands[1]),
     note="each operand that the other's gradient needs, by value; the integer indices",
+    summary=_summary("scatter_nd", "mul"),
 )
 SCATTER_ND_MIN = _extreme("min")
 SCATTER_ND_MAX = _extreme("max")
@@ -158,20 +166,20 @@ _SCATTER_ND = {
 
 @operation()
 def scatter_add(x: Tensor, dim: int, indices: Any, values: Tensor) -> Tensor:
-    """X with each value added at its index along `dim`."""
+    """x with each value added at its index along `dim`."""
     return scatter(x, dim, indices, values, "add")
 
 
 @operation()
 def scatter(x: Tensor, dim: int, indices: Any, values: Tensor, update: str = "add") -> Tensor:
-    """X with each value put at its index along `dim`; `update` is add or assign."""
+    """x with each value put at its index along `dim`; `update` is add or assign."""
     op = _op_for(_SCATTER, "scatter", update)
     return many(op, [x, values], indices_along(x, dim, indices, "scatter"))
 
 
 @operation()
 def scatter_nd(x: Tensor, indices: Any, values: Tensor, update: str = "add") -> Tensor:
-    """X with values put where index vectors point; `update` is add, assign, mul, min or max."""
+    """x with values put where index vectors point; `update` is add, assign, mul, min or max."""
     op = _op_for(_SCATTER_ND, "scatter_nd", update)
     mask = x.node.tracked | values.node.tracked << 1
     return many(op, [x, values], (*index_vectors(x, indices, "scatter_nd"), mask))

@@ -118,11 +118,11 @@ def select(x: Tensor, dim: int, indices: Any) -> Tensor:
 
 @operation()
 def select_add(x: Tensor, dim: int, indices: Any, values: Tensor) -> Tensor:
-    """X with the slices of `values` added at `indices` along `dim`."""
+    """x with the slices of `values` added at `indices` along `dim`."""
     return many(SELECT_ADD, [x, values], _dim_and_indices(x, dim, indices, "select_add"))
 
 
 @operation()
 def select_assign(x: Tensor, dim: int, indices: Any, values: Tensor) -> Tensor:
-    """X with its slices at `indices` along `dim` replaced by those of `values`."""
+    """x with its slices at `indices` along `dim` replaced by those of `values`."""
     return many(SELECT_ASSIGN, [x, values], _dim_and_indices(x, dim, indices, "select_assign"))

@@ -119,6 +119,6 @@ def chunk(x: Tensor, chunks: int, dim: int) -> list[Tensor]:
 
 @operation()
 def slice_assign(x: Tensor, ranges: Sequence[Any], values: Tensor) -> Tensor:
-    """X with a part, given as for `slice` or by Python slices, replaced by `values`."""
+    """x with a part, given as for `slice` or by Python slices, replaced by `values`."""
     parts = [part if isinstance(part, slice) else slice(*part) for part in ranges]
     return many(SLICE_ASSIGN, [x, values], slices_of(x, parts))
