@@ -56,8 +56,8 @@ def windows(xp: Any, x: Any, dim: int, window: Window) -> Any:
     starts = xp.reshape(xp.multiply(xp.arange(count), window.stride), (count, 1))
     inside = xp.reshape(xp.multiply(xp.arange(window.size), window.dilation), (1, window.size))
     positions = xp.reshape(xp.add(starts, inside), (count * window.size,))
-    taken = xp.take(x, positions, dim)
-    split = xp.reshape(taken, (*x.shape[:dim], count, window.size, *x.shape[dim + 1 :]))
+    elements = xp.take(x, positions, dim)
+    split = xp.reshape(elements, (*x.shape[:dim], count, window.size, *x.shape[dim + 1 :]))
     axes = [axis for axis in range(len(split.shape)) if axis != dim + 1]
     return xp.permute_dims(split, (*axes, dim + 1))
 

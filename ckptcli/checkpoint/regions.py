@@ -95,9 +95,9 @@ class Region:
             return
         if node.region.owner_after(node, ValueInfo.of(node, name)) is None:
             node.recompute = False
-            for own in node.saved:
-                if own.id == node.id:  # the value as the node's own step saves it
-                    own.recompute = False
+            for entry in node.saved:
+                if entry.id == node.id:  # the value as the node's own step saves it
+                    entry.recompute = False
             self.root.held[node.id] = value
 
     def closed(self) -> RegionClosed:

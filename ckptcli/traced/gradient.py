@@ -85,8 +85,8 @@ def _pulled_back(outputs: Sequence[tuple[Tensor, Tensor]], wrt: Tensor, name: st
     for node in reversed(graph.steps):
         if node in active and node in cotangents:
             _step(node, cotangents, active, wrt)
-    found: Tensor = cotangents[leaf]
-    return found
+    result: Tensor = cotangents[leaf]
+    return result
 
 
 class _Graph:

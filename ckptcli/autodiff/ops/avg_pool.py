@@ -48,10 +48,10 @@ def _avg_pool(
 
 def _adaptive(op: Op, dims: int, x: Tensor, output_size: Sizes) -> Tensor:
     sizes = spatial_sizes(x, dims, op.name)
-    wanted = for_each("output_size", output_size, dims)
-    if min(wanted) < 1:
-        raise ShapeError(f"`{op.name}` cannot give size {list(wanted)}")
-    return unary(op, x, tuple(map(bin_means, sizes, wanted)))
+    outputs = for_each("output_size", output_size, dims)
+    if min(outputs) < 1:
+        raise ShapeError(f"`{op.name}` cannot give size {list(outputs)}")
+    return unary(op, x, tuple(map(bin_means, sizes, outputs)))
 
 
 @operation()

@@ -187,14 +187,14 @@ def _conv_transpose_gradient(xp: Any, grad: Any, owned: bool, kept: list[Any], s
     return (x_grad, weight_grad, bias_grad)[: len(step.parents)]
 
 
-def check_channels(channels: int, needed: int, outputs: int, geometry: Geometry) -> None:
+def check_channels(channels: int, weight_channels: int, outputs: int, geometry: Geometry) -> None:
     """The channels of x and the outputs divide into the weight's groups.
 
     Raises:
         ValueError: they do not.
     """
     groups = geometry.groups
-    if groups < 1 or channels != needed or channels % groups or outputs % groups:
+    if groups < 1 or channels != weight_channels or channels % groups or outputs % groups:
         raise ValueError(f"{channels} channels do not fit the weight in {groups} group(s)")
 
 
@@ -231,8 +231,8 @@ CONV_TRANSPOSE1D, CONV_TRANSPOSE2D, CONV_TRANSPOSE3D = (
 
 
 def _apply(op: Op, dims: int, operands: Sequence[Tensor | None], options: Sequence[Any]) -> Tensor:
-    given = [operand for operand in operands if operand is not None]
-    for operand in given[:2]:
+    present = [operand for operand in operands if operand is not None]
+    for operand in present[:2]:
         if len(operand.shape) != dims + 2:
             raise ShapeError(
                 f"`{op.name}` needs x and weight of rank {dims + 2}, got {list(operand.shape)}"
@@ -245,7 +245,7 @@ def _apply(op: Op, dims: int, operands: Sequence[Tensor | None], options: Sequen
         groups,
         for_each("padding_out", padding_out, dims),
     )
-    return many(op, given, geometry)
+    return many(op, present, geometry)
 
 
 @operation()

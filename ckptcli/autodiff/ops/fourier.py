@@ -101,8 +101,8 @@ def irfft(real: Tensor, imaginary: Tensor, dim: int, length: int | None = None) 
     """
     axis = positive_dim(real, dim)
     count = real.shape[axis]
-    wanted = 2 * (count - 1) if length is None else length
-    if real.shape != imaginary.shape or wanted < 1 or wanted // 2 + 1 != count:
+    size = 2 * (count - 1) if length is None else length
+    if real.shape != imaginary.shape or size < 1 or size // 2 + 1 != count:
         shapes = f"{list(real.shape)} and {list(imaginary.shape)}"
-        raise ShapeError(f"`irfft` cannot give {wanted} numbers from parts {shapes}")
-    return many(IRFFT, [real, imaginary], (wanted, axis))
+        raise ShapeError(f"`irfft` cannot give {size} numbers from parts {shapes}")
+    return many(IRFFT, [real, imaginary], (size, axis))

@@ -25,17 +25,17 @@ def _mask_where_gradient(xp: Any, grad: Any, owned: bool, kept: list[Any], step:
 
 
 def _mask_where(xp: Any, x: Any, source: Any, mask: Any) -> Any:
-    chosen = xp.where(mask, source, x)
-    if chosen.shape != xp.broadcast_shapes(x.shape, source.shape):
+    result = xp.where(mask, source, x)
+    if result.shape != xp.broadcast_shapes(x.shape, source.shape):
         raise ValueError(f"a mask of shape {list(mask.shape)} is larger than both")
-    return chosen
+    return result
 
 
 def _mask_fill(xp: Any, x: Any, params: tuple[Any, float]) -> Any:
-    chosen = xp.where(params[0], params[1], x)
-    if chosen.shape != x.shape:
+    result = xp.where(params[0], params[1], x)
+    if result.shape != x.shape:
         raise ValueError(f"a mask of shape {list(params[0].shape)} is larger")
-    return chosen
+    return result
 
 
 def _mask_fill_gradient(xp: Any, grad: Any, owned: bool, kept: list[Any], step: Any) -> Any:
@@ -87,5 +87,5 @@ def mask_select(x: Tensor, mask: Any) -> Tensor:
     namespace = x.device.namespace
     flat = x.reshape([-1])
     where = namespace.broadcast_to(namespace.asbool(mask), x.shape)
-    chosen = namespace.true_positions(namespace.reshape(where, flat.shape))
-    return unary(SELECT, flat, (0, chosen))
+    positions = namespace.true_positions(namespace.reshape(where, flat.shape))
+    return unary(SELECT, flat, (0, positions))

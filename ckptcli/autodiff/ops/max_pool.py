@@ -50,10 +50,10 @@ def _indices(xp: Any, out: Any, x: Any, pool: Pool) -> Any:
     places = xp.reshape(xp.arange(math.prod(size)), (1, 1, *size))
     sources = _in_windows(xp, places, pool, OUTSIDE)
     flat_shape = (*out.shape, 1)
-    chosen = xp.argmax(_in_windows(xp, x, pool, -math.inf), -1)
+    maxima = xp.argmax(_in_windows(xp, x, pool, -math.inf), -1)
     whole = (*out.shape, sources.shape[-1])
     sources = xp.broadcast_to(sources, whole)
-    positions = along_dim(xp, whole, chosen, len(whole) - 1, flat_shape)
+    positions = along_dim(xp, whole, maxima, len(whole) - 1, flat_shape)
     return take_at(xp, sources, positions, out.shape)
 
 
