@@ -18,7 +18,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ckptcli.backends.host_copy import HostCopy
-from ckptcli.checkpoint.policies import OFFLOAD, Policy, ValueInfo, names_in
+from ckptcli.checkpoint.policies import OFFLOAD, Policy, ValueInfo, described
 from ckptcli.events import RegionClosed
 from ckptcli.graph import Node
 
@@ -106,7 +106,7 @@ class Region:
             self.name,
             self.depth,
             tuple(sorted(self.saved_ids)),
-            tuple(sorted(names_in(self.policy))),
+            tuple(sorted(described(self.policy).names())),
             tuple(node.id for node in self.nodes),
         )
 
