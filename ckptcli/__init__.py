@@ -18,7 +18,7 @@ from ckptcli.version import VERSION as __version__
 if TYPE_CHECKING:
     from ckptcli.autodiff.device import Device, device
     from ckptcli.autodiff.gradients import Gradients
-    from ckptcli.autodiff.ops.shape import cat
+    from ckptcli.autodiff.ops.cat import cat
     from ckptcli.autodiff.tensor import Tensor
     from ckptcli.measure.rounds import Plan
     from ckptcli.profiling.profile import profile
@@ -28,7 +28,7 @@ _HOMES = {
     "Gradients": "ckptcli.autodiff.gradients",
     "Plan": "ckptcli.measure.rounds",
     "Tensor": "ckptcli.autodiff.tensor",
-    "cat": "ckptcli.autodiff.ops.shape",
+    "cat": "ckptcli.autodiff.ops.cat",
     "device": "ckptcli.autodiff.device",
     "profile": "ckptcli.profiling.profile",
 }

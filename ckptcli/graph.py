@@ -45,7 +45,7 @@ class Bound(Enum):
     AMBIGUOUS = "ambiguous"
 
 
-class Step(Protocol):
+class Operation(Protocol):
     """What a node asks of the op that made it; the op table implements it."""
 
     @property
@@ -101,7 +101,7 @@ class Node:
     id: int
     order: int
     tracked: int
-    op: Step | None
+    op: Operation | None
     params: Any
     parents: tuple[Node, ...]
     mask: int

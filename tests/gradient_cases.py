@@ -10,9 +10,9 @@ import numpy as np
 from ckptcli import cat
 from ckptcli.autodiff.functions import silu
 from ckptcli.autodiff.ops import OPERATIONS
+from ckptcli.autodiff.ops.cast import cast_always
 from ckptcli.autodiff.ops.extremes import max_dim
-from ckptcli.autodiff.ops.moving import cast_always
-from ckptcli.autodiff.ops.reduce import mean_dim, sum_dim
+from ckptcli.autodiff.ops.reduction import mean_dim, sum_dim
 from tests.case_kit import REDUCED, SHAPES, Case, alone, each_dim, every_third, pairs
 from tests.module_cases import MODULE_CASES
 

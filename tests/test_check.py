@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from ckptcli.autodiff.device import device
-from ckptcli.autodiff.ops.elementwise import SIGMOID, SIN
+from ckptcli.autodiff.ops.activation import SIGMOID
+from ckptcli.autodiff.ops.trigonometric import SIN
 from ckptcli.checkpoint.checkpointer import Checkpointer
 from ckptcli.checkpoint.strategies.registry import parse_strategy
 from ckptcli.cli.main import run_command

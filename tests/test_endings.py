@@ -142,7 +142,7 @@ def test_a_wrong_gradient_ends_with_5(tmp_path: Path) -> None:
     program = """
 import sys
 import ckptcli.checkpoint.strategies.base as base
-from ckptcli.autodiff.ops.elementwise import SIGMOID
+from ckptcli.autodiff.ops.activation import SIGMOID
 object.__setattr__(SIGMOID, "forward", lambda xp, x, shift: xp.add(xp.sigmoid(x), shift or 0.0))
 from ckptcli.cli.main import run_command
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from ckptcli import Tensor, cat, device
 from ckptcli.autodiff.ops import DECLARATIONS, OPERATIONS
 from ckptcli.autodiff.ops.extremes import max_dim
-from ckptcli.autodiff.ops.reduce import sum_dim
+from ckptcli.autodiff.ops.reduction import sum_dim
 from ckptcli.autodiff.regions import checkpoint
 from ckptcli.events import NodeCreated
 from tests.case_kit import Case

@@ -16,9 +16,9 @@ from ckptcli.backends.ledger import Ledger, TrackedBackend
 from ckptcli.checkpoint.policies import (
     OFFLOAD,
     Policy,
+    described,
     dots_with_no_batch_dims_saveable,
     everything_saveable,
-    names_in,
     nothing_saveable,
     offload_dot_with_no_batch_dims,
     parse_policy,
@@ -58,7 +58,7 @@ def test_what_the_policies_answer() -> None:
     assert [offload_dot_with_no_batch_dims(v) == OFFLOAD for v in VALUES] == on_device
     policy = save_and_offload_only_these_names(["a"], ["b"])
     assert [policy(value(name=n)) for n in ("a", "b", "c", None)] == [True, OFFLOAD, False, False]
-    assert names_in(policy) == {"a", "b"}
+    assert described(policy).names() == {"a", "b"}
     assert parse_policy("save_and_offload_only_these_names(a|b)") == policy
     assert parse_policy("save_and_offload_only_these_names( a, c | b )") == (
         save_and_offload_only_these_names(["a", "c"], ["b"])

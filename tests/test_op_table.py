@@ -6,12 +6,13 @@ Source: Burn 0.22.1, `burn-autodiff/src/ops/{tensor,activation,module}.rs`.
 from __future__ import annotations
 
 import gc
+import sys
 
 import pytest
 
 from ckptcli import device
 from ckptcli.autodiff.describe import descriptions
-from ckptcli.autodiff.ops import DECLARATIONS
+from ckptcli.autodiff.ops import DECLARATIONS, OPERATIONS
 from ckptcli.backends.ledger import Ledger, TrackedBackend
 from ckptcli.backends.numpy_backend import NumpyBackend
 from tests.gradient_cases import CASES
@@ -69,6 +70,13 @@ HOLDS_OPERANDS = {
     "scatter_nd_min": "both operands by value, the integer indices",
     "scatter_nd_max": "both operands by value, the integer indices",
 }
+
+
+def test_an_op_is_declared_beside_its_function() -> None:
+    """A file of `ops` whose name says what a function does is where its op is too."""
+    for name in DECLARATIONS.keys() & OPERATIONS.keys():
+        module = sys.modules[OPERATIONS[name].__module__]
+        assert DECLARATIONS[name] in vars(module).values(), name
 
 
 def test_bounds_and_checkpoints_are_burns() -> None:

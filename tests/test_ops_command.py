@@ -53,6 +53,16 @@ def test_what_an_op_asks(name: str, bound: str | None, needs: tuple[str, ...], k
     assert (op.bound, op.needs, op.keeps) == (bound, needs, keeps)
 
 
+def test_every_op_has_a_summary_that_spells_parameters_as_they_are() -> None:
+    for name, op in descriptions().items():
+        assert op.summary, name
+        assert op.summary.split()[0] not in ("X", "Lhs", "Rhs", "Alpha", "E"), op.summary
+
+
+def test_a_method_that_returns_several_tensors_is_described_as_it_is_called() -> None:
+    assert descriptions()["rfft"].call == "rfft(x, dim)"
+
+
 def test_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert run_command(["ops", "gather", "--json"]) == 0
     printed = json.loads(capsys.readouterr().out)

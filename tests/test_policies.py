@@ -10,19 +10,19 @@ import pytest
 from ckptcli import Tensor
 from ckptcli.autodiff.regions import checkpoint, checkpoint_name
 from ckptcli.checkpoint.policies import (
-    DOTS,
     Policy,
     ValueInfo,
+    described,
     dots_saveable,
     dots_with_no_batch_dims_saveable,
     everything_saveable,
-    names_in,
     nothing_saveable,
     parse_policy,
     save_any_names_but_these,
     save_from_both_policies,
     save_only_these_names,
 )
+from ckptcli.checkpoint.policies.dots import DOTS
 from ckptcli.checkpoint.strategies.registry import parse_strategy
 from ckptcli.errors import UnknownNameError, UsageError
 from ckptcli.events import NodeCreated
@@ -133,7 +133,7 @@ def test_commas_inside_brackets_do_not_split() -> None:
     assert [region.size for region in regions] == [3, 3]
     policy = regions[0].policy
     assert policy is not None
-    assert names_in(policy) == {"p", "h"}
+    assert described(policy).names() == {"p", "h"}
 
 
 def test_names_are_added_to_what_the_policy_saves() -> None:
@@ -147,8 +147,10 @@ def test_names_are_added_to_what_the_policy_saves() -> None:
 
 
 def test_names_in_a_function_of_the_users_own_are_not_known() -> None:
-    assert names_in(lambda info: info.name == "a") == set()
-    assert names_in(save_from_both_policies(lambda _: True, save_only_these_names("a"))) == {"a"}
+    assert described(lambda info: info.name == "a").names() == set()
+    assert described(
+        save_from_both_policies(lambda _: True, save_only_these_names("a"))
+    ).names() == {"a"}
 
 
 def test_every_product_and_convolution_is_a_dot() -> None:

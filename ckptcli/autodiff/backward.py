@@ -18,9 +18,9 @@ import warnings
 from operator import attrgetter
 from typing import Any, NoReturn
 
+from ckptcli.autodiff.broadcasting import unbroadcast
 from ckptcli.autodiff.gradients import Gradients
 from ckptcli.autodiff.op import Flow, Op
-from ckptcli.autodiff.reduction import unbroadcast
 from ckptcli.autodiff.tensor import Tensor, method
 from ckptcli.backends.base import Namespace
 from ckptcli.checkpoint.retriever import Retriever

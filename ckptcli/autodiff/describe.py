@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ckptcli.autodiff.op import KEEPS_NOTHING, Op
-from ckptcli.autodiff.ops import DECLARATIONS, OPERATIONS, leaves
+from ckptcli.autodiff.ops import DECLARATIONS, OPERATIONS, detach
+from ckptcli.autodiff.tensor import Tensor
 
 OWN_OUTPUT = "its output"
 """What an op needs that reads its own output."""
@@ -43,19 +44,19 @@ def descriptions() -> dict[str, OpDescription]:
 
 def _describe(name: str) -> OpDescription:
     op = DECLARATIONS.get(name)
-    function = OPERATIONS.get(name)
+    function = OPERATIONS.get(name, getattr(Tensor, name, None))
     operands: tuple[str, ...] = ("x", "values")[: 0 if op is None else op.arity]
     arguments: tuple[str, ...] = ()
     call = f"{name}({', '.join(operands)})"
     bound = None if op is None else op.bound.value
-    summary = ""
+    summary = "" if op is None else op.summary
     if function is not None:
         parameters = inspect.signature(function).parameters.values()
         operands = tuple(p.name for p in parameters if "Tensor" in str(p.annotation))
         arguments = tuple(p.name for p in parameters if p.name not in operands)
         call = f"{name}({', '.join(map(_with_default, parameters))})"
         summary = (inspect.getdoc(function) or "").partition("\n")[0]
-        if function.__module__ == leaves.__name__:
+        if function.__module__ == detach.__name__:
             bound = "leaf"
     return OpDescription(
         name,

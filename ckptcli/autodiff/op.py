@@ -101,6 +101,7 @@ class Op:
             how many columns are used, in each of which the sign of U and V is free.
         note: what is kept outside the checkpointer, in words; "" for nothing but shapes and
             scalars.
+        summary: one line, where no function has the op's name and with it a docstring.
     """
 
     name: str
@@ -119,6 +120,7 @@ class Op:
     reads_output: bool = False
     free_signs: Callable[[Any], int] | None = None
     note: str = ""
+    summary: str = ""
     all_tracked: int = field(init=False)
     memory_bound: bool = field(init=False)
 
@@ -131,3 +133,35 @@ class Op:
         if self.keeps is KEEPS_NOTHING:
             return NEITHER
         return tuple(position for position in self.keeps[mask] if position < operands)
+
+
+def input_shape(xp: Any, out: Any, x: Any, params: Any) -> Shape:
+    """The state of an op whose gradient has to know the shape of its only operand."""
+    shape: Shape = x.shape
+    return shape
+
+
+def elementwise_op(
+    name: str,
+    forward: Callable[..., Any],
+    derivative: Callable[[Any, Any], Any],
+    evaluates_again: bool = False,
+) -> Op:
+    """A memory-bound op whose gradient is `derivative(namespace, x)` times the incoming one.
+
+    A derivative that contains the function itself computes it again from the input, under every
+    strategy, as Burn does: the op does not hold its own output.
+    """
+
+    def backward(xp: Any, grad: Any, owned: bool, kept: list[Any], step: Any) -> Any:
+        return xp.multiply(grad, derivative(xp, kept.pop()), grad if owned else None)
+
+    return Op(
+        name,
+        Bound.MEMORY,
+        1,
+        forward,
+        backward,
+        keeps=KEEPS_INPUT,
+        evaluates_again=evaluates_again,
+    )

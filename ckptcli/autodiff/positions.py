@@ -1,4 +1,4 @@
-"""Integer indices, and the places in flat memory that they stand for.
+"""Dims and integer indices, and the places in flat memory that they stand for.
 
 Indexing ops gather with `take` and put with `scatter` over a flattened array, so that a backend has
 to supply one function beyond the array API standard. Positions are computed by the namespace.
@@ -13,6 +13,21 @@ from ckptcli.autodiff.tensor import Tensor
 from ckptcli.errors import ShapeError
 
 Shape = tuple[int, ...]
+
+INDICES_KEPT = "the integer indices"
+"""What an op that takes indices keeps, in words."""
+
+
+def positive_dim(x: Tensor, dim: int) -> int:
+    """`dim` counted from the front.
+
+    Raises:
+        ShapeError: the tensor has no such dim.
+    """
+    rank = len(x.shape)
+    if not -rank <= dim < rank:
+        raise ShapeError(f"dim {dim} of a tensor of shape {list(x.shape)} does not exist")
+    return dim % rank
 
 
 def checked_indices(x: Tensor, indices: Any, size: int, what: str) -> Any:

@@ -33,11 +33,11 @@ def region(x: Tensor, name: str, policy: Policy = nothing_saveable) -> Iterator[
         DeviceError: the device has no autodiff.
     """
     x.device.check_autodiff("region()")
-    opened = x.device.open_region(name, policy)
+    block = x.device.open_region(name, policy)
     try:
         yield
     finally:
-        x.device.close_region(opened)
+        x.device.close_region(block)
 
 
 def checkpoint(function: Function, policy: Policy = nothing_saveable) -> Function:
@@ -59,11 +59,11 @@ def checkpoint(function: Function, policy: Policy = nothing_saveable) -> Functio
                 "pass a tensor, or use `with x.region(...)`",
             )
         device.check_autodiff("checkpoint()")
-        opened = device.open_region(function.__name__, policy)
+        block = device.open_region(function.__name__, policy)
         try:
             return function(*args, **kwargs)
         finally:
-            device.close_region(opened)
+            device.close_region(block)
 
     return in_region  # type: ignore[return-value]
 
@@ -76,9 +76,9 @@ def checkpoint_name(x: Tensor, name: str) -> Tensor:
     device = x.device
     if device.sink is not None:
         device.sink.emit(ValueNamed(x.node.id, name))
-    opened = device.region
-    if opened is not None:
-        opened.name_value(x.node, name, x.value)
+    block = device.region
+    if block is not None:
+        block.name_value(x.node, name, x.value)
     return x
 
 

@@ -50,14 +50,14 @@ class Window:
 
 
 def windows(xp: Any, x: Any, dim: int, window: Window) -> Any:
-    """X with `dim` counting windows and each window as a new last axis."""
+    """x with `dim` counting windows and each window as a new last axis."""
     length = x.shape[dim]
     count = window.count(length)
     starts = xp.reshape(xp.multiply(xp.arange(count), window.stride), (count, 1))
     inside = xp.reshape(xp.multiply(xp.arange(window.size), window.dilation), (1, window.size))
     positions = xp.reshape(xp.add(starts, inside), (count * window.size,))
-    taken = xp.take(x, positions, dim)
-    split = xp.reshape(taken, (*x.shape[:dim], count, window.size, *x.shape[dim + 1 :]))
+    elements = xp.take(x, positions, dim)
+    split = xp.reshape(elements, (*x.shape[:dim], count, window.size, *x.shape[dim + 1 :]))
     axes = [axis for axis in range(len(split.shape)) if axis != dim + 1]
     return xp.permute_dims(split, (*axes, dim + 1))
 
@@ -78,7 +78,7 @@ def fold(xp: Any, parts: Any, dim: int, window: Window, length: int) -> Any:
 
 
 def pad(xp: Any, x: Any, before: tuple[int, ...], after: tuple[int, ...], fill: float = 0.0) -> Any:
-    """X with `fill` around its last axes."""
+    """x with `fill` around its last axes."""
     if not any(before) and not any(after):
         return x
     leading = len(x.shape) - len(before)

@@ -89,9 +89,9 @@ class _States:
                 self.retro_forwards[node_id] = current
                 stack.extend(current.parents)
 
-    def require_regions(self, asked: list[tuple[Node, Node]]) -> Plans:
-        """Plan the regions that `asked` (step, value) touch; require what they need."""
-        plans = plan_regions(asked)
+    def require_regions(self, requests: list[tuple[Node, Node]]) -> Plans:
+        """Plan the regions that `requests` (step, value) touch; require what they need."""
+        plans = plan_regions(requests)
         for node in plans.top:
             self.require(node)
             held = None if node.region is None else node.region.take_held(node)
@@ -127,8 +127,8 @@ class _States:
         """Raise `CheckpointError` if a value is required that nobody has."""
         if len(self.values) + len(self.retro_forwards) == len(self.required):
             return
-        known = self.values.keys() | self.retro_forwards.keys()
-        missing = next(node_id for node_id in self.required if node_id not in known)
+        states = self.values.keys() | self.retro_forwards.keys()
+        missing = next(node_id for node_id in self.required if node_id not in states)
         raise CheckpointError(
             f"Node NodeId {{ value: {missing} }} is needed but never checkpointed"
         )

@@ -16,7 +16,7 @@ from typing import Any
 from ckptcli.backends.base import Namespace
 from ckptcli.errors import CheckpointError
 from ckptcli.events import Recomputed, Retrieved, Sink, Visited
-from ckptcli.graph import Node, Step
+from ckptcli.graph import Node, Operation
 
 
 class Checkpointer:
@@ -91,7 +91,7 @@ class Checkpointer:
 
     def retro_forward(self, node: Node) -> None:
         """Compute the node again from its parents' states; its use count stays."""
-        op: Step = node.op  # type: ignore[assignment]
+        op: Operation = node.op  # type: ignore[assignment]
         parents = node.parents
         take = self.take
         if len(parents) == 1:
@@ -164,7 +164,7 @@ class WatchedCheckpointer(Checkpointer):
         return order
 
     def retro_forward(self, node: Node) -> None:
-        op: Step = node.op  # type: ignore[assignment]
+        op: Operation = node.op  # type: ignore[assignment]
         super().retro_forward(node)
         storage = self.namespace.storage_id(self.values[node.id])
         self.sink.emit(Recomputed(node.id, op.name, storage))

@@ -73,8 +73,8 @@ def _asked_names(facts: PassFacts) -> list[str]:
 
 
 def _unmatched_names(facts: PassFacts) -> Iterator[str]:
-    known = ", ".join(f"`{name}`" for name in sorted(facts.names))
-    fix = f"the program names {known}" if known else "name values with `checkpoint_name`"
+    names = ", ".join(f"`{name}`" for name in sorted(facts.names))
+    fix = f"the program names {names}" if names else "name values with `checkpoint_name`"
     for name in _asked_names(facts):
         if name not in facts.names:
             yield f"name `{name}` matches no value: {fix}"
@@ -116,8 +116,8 @@ def _cheap_name(
 
 def _saved_for_nothing(facts: PassFacts, saved: set[int], needed: set[int]) -> Iterator[str]:
     """A policy whose allowed values are all never needed."""
-    asked = {node for name in _asked_names(facts) for node in facts.names.get(name, ())}
-    allowed = saved - asked
+    by_name = {node for name in _asked_names(facts) for node in facts.names.get(name, ())}
+    allowed = saved - by_name
     if allowed and not allowed & needed and any(facts.again.values()):
         yield (
             f"the policy allows {count(len(allowed), 'value')} ({facts.ops(allowed)}) that "

@@ -69,10 +69,10 @@ class Plans:
                     yield node
 
 
-def plan_regions(asked: Iterable[tuple[Node, Node]]) -> Plans:
+def plan_regions(requests: Iterable[tuple[Node, Node]]) -> Plans:
     """The plans that serve every (step, value) asked for."""
     plans = Plans()
-    for step, node in asked:
+    for step, node in requests:
         plans.ask(node, step.region)
     for depth in range(max(plans.by_depth, default=0), 0, -1):
         for plan in plans.by_depth.get(depth, ()):

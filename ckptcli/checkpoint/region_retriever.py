@@ -20,7 +20,7 @@ from ckptcli.checkpoint.region_plan import Plans, RegionPlan
 from ckptcli.checkpoint.regions import Region, common_region, owner_of
 from ckptcli.errors import CheckpointError
 from ckptcli.events import Recomputed, Retrieved, Sink, Visited
-from ckptcli.graph import Node, Step
+from ckptcli.graph import Node, Operation
 
 
 class RegionRetriever:
@@ -104,7 +104,7 @@ class RegionRetriever:
         Raises:
             CheckpointError: the op fails, which it did not in the forward pass.
         """
-        op: Step = node.op  # type: ignore[assignment]
+        op: Operation = node.op  # type: ignore[assignment]
         operands = [values[parent.id] for parent in node.parents]
         try:
             value = op.forward(self._namespace, *operands, node.params)

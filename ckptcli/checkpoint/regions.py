@@ -18,7 +18,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ckptcli.backends.host_copy import HostCopy
-from ckptcli.checkpoint.policies import OFFLOAD, Policy, ValueInfo, names_in
+from ckptcli.checkpoint.policies import OFFLOAD, Policy, ValueInfo, described
 from ckptcli.events import RegionClosed
 from ckptcli.graph import Node
 
@@ -95,9 +95,9 @@ class Region:
             return
         if node.region.owner_after(node, ValueInfo.of(node, name)) is None:
             node.recompute = False
-            for own in node.saved:
-                if own.id == node.id:  # the value as the node's own step saves it
-                    own.recompute = False
+            for entry in node.saved:
+                if entry.id == node.id:  # the value as the node's own step saves it
+                    entry.recompute = False
             self.root.held[node.id] = value
 
     def closed(self) -> RegionClosed:
@@ -106,7 +106,7 @@ class Region:
             self.name,
             self.depth,
             tuple(sorted(self.saved_ids)),
-            tuple(sorted(names_in(self.policy))),
+            tuple(sorted(described(self.policy).names())),
             tuple(node.id for node in self.nodes),
         )
 

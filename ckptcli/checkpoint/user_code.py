@@ -51,8 +51,8 @@ def load_name(text: str) -> object:
     if not hasattr(module, name):
         known = [known for known in vars(module) if not known.startswith("_")]
         raise UnknownNameError(f"name in `{path}`:", name, known)
-    found: object = getattr(module, name)
-    return found
+    value: object = getattr(module, name)
+    return value
 
 
 @contextmanager

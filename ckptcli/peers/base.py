@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol, TypeVar
 
 import ckptcli.peers as package
-from ckptcli.checkpoint.policies import moves_to_host
+from ckptcli.checkpoint.policies import described
 from ckptcli.checkpoint.strategies.base import LayerRegion, Strategy
 from ckptcli.errors import MissingLibraryError, UnknownNameError
 from ckptcli.measure import OURS
@@ -207,7 +207,7 @@ def regions_of(strategy: Strategy, count: int) -> Sequence[LayerRegion]:
     """
     regions = strategy.layer_regions(count)
     if regions is not None:
-        if any(region.policy and moves_to_host(region.policy) for region in regions):
+        if any(region.policy and described(region.policy).moves_to_host for region in regions):
             raise NoPeer("on a CPU the library moves nothing to the host: it is there already")
         return regions
     if type(strategy).recomputes is Strategy.recomputes:

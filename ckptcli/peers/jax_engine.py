@@ -70,8 +70,10 @@ class _JaxEngine:
 
     def is_out_of_memory(self, error: BaseException) -> bool:
         """XLA has one class for all its errors; the text begins with the kind."""
-        told = isinstance(error, RuntimeError) and str(error).startswith("RESOURCE_EXHAUSTED")
-        return told or isinstance(error, MemoryError)
+        is_exhausted = isinstance(error, RuntimeError) and str(error).startswith(
+            "RESOURCE_EXHAUSTED"
+        )
+        return is_exhausted or isinstance(error, MemoryError)
 
 
 @register
@@ -130,13 +132,13 @@ class _JaxNetwork:
         loss, gradients = result
         return Values(float(loss), [np.asarray(gradient) for gradient in gradients])
 
-    def _traced(self, temp_bytes: int | None, compile_s: float | None) -> Measured:
+    def _measured(self, temp_bytes: int | None, compile_s: float | None) -> Measured:
         from ckptcli.peers.jax_residuals import residuals
 
         with self.precision():
-            found = residuals(self.loss, self.parameters, self.x)
-        recomputed = self.program.recomputed(found.backward_calls)
-        memory = held_alone(found.saved_bytes, found.saved_tensors, temp_bytes)
+            counts = residuals(self.loss, self.parameters, self.x)
+        recomputed = self.program.recomputed(counts.backward_calls)
+        memory = held_alone(counts.saved_bytes, counts.saved_tensors, temp_bytes)
         return Measured(memory, {op: n for op, n in recomputed.items() if n}, compile_s)
 
 
@@ -151,8 +153,8 @@ class CompiledJaxNetwork(_JaxNetwork):
 
         start_s = time.perf_counter()
         with self.precision():
-            traced = jax.jit(jax.value_and_grad(self.loss)).lower(self.parameters, self.x)
-            self._compiled = traced.compile()
+            lowering = jax.jit(jax.value_and_grad(self.loss)).lower(self.parameters, self.x)
+            self._compiled = lowering.compile()
         self._compile_s = time.perf_counter() - start_s
 
     def forward(self) -> Any:
@@ -167,7 +169,7 @@ class CompiledJaxNetwork(_JaxNetwork):
     def measure(self) -> Measured:
         planned = self._compiled.memory_analysis()
         temp_bytes = getattr(planned, "temp_size_in_bytes", None)
-        return self._traced(temp_bytes, self._compile_s)
+        return self._measured(temp_bytes, self._compile_s)
 
 
 class EagerJaxNetwork(_JaxNetwork):
@@ -179,7 +181,9 @@ class EagerJaxNetwork(_JaxNetwork):
         import jax
 
         with self.precision():
-            loss, pull_back = jax.vjp(lambda given: self.loss(given, self.x), self.parameters)
+            loss, pull_back = jax.vjp(
+                lambda parameters: self.loss(parameters, self.x), self.parameters
+            )
             return jax.block_until_ready((loss, pull_back))
 
     def backward(self, state: Any) -> Any:
@@ -191,4 +195,4 @@ class EagerJaxNetwork(_JaxNetwork):
             return jax.block_until_ready((loss, gradients))
 
     def measure(self) -> Measured:
-        return self._traced(None, None)
+        return self._measured(None, None)

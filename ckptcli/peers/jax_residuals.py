@@ -35,9 +35,9 @@ def residuals(loss: Callable[[Any, Any], Any], weights: Sequence[Any], x: Any) -
     def forward(weights: Sequence[Any], x: Any) -> Any:
         return jax.vjp(lambda inner: loss(inner, x), weights)
 
-    traced = jax.make_jaxpr(forward)(weights, x).jaxpr
+    forward_program = jax.make_jaxpr(forward)(weights, x).jaxpr
     value, pull_back = jax.eval_shape(forward, weights, x)
-    saved = _new_outputs(traced, besides=1)
+    saved = _new_outputs(forward_program, besides=1)
     leaves, tree = jax.tree_util.tree_flatten(pull_back)
 
     def backward(leaves: Sequence[Any], cotangent: Any) -> Any:
@@ -51,13 +51,13 @@ def residuals(loss: Callable[[Any, Any], Any], weights: Sequence[Any], x: Any) -
 def _new_outputs(program: Any, besides: int) -> list[Any]:
     """The outputs after the first `besides`, each once; inputs and literals are none."""
     outputs = program.outvars
-    known = {id(v) for v in (*program.invars, *program.constvars, *outputs[:besides])}
-    found = []
+    others = {id(v) for v in (*program.invars, *program.constvars, *outputs[:besides])}
+    variables = []
     for variable in outputs[besides:]:
-        if id(variable) not in known and not hasattr(variable, "val"):
-            known.add(id(variable))
-            found.append(variable)
-    return found
+        if id(variable) not in others and not hasattr(variable, "val"):
+            others.add(id(variable))
+            variables.append(variable)
+    return variables
 
 
 def _primitives(program: Any) -> Iterator[str]:

@@ -58,12 +58,12 @@ class JaxTrg:
 
 def _groups(svd: Svd, ranks: Sequence[int], regions: Sequence[LayerRegion]) -> list[Steps]:
     """The steps of each region, under its checkpoint."""
-    found, first = [], 0
+    groups, first = [], 0
     for region in regions:
-        kept = ranks[first : first + region.size]
-        found.append(checkpointed(_group(svd, kept), region.policy))
+        part = ranks[first : first + region.size]
+        groups.append(checkpointed(_group(svd, part), region.policy))
         first += region.size
-    return found
+    return groups
 
 
 def _group(svd: Svd, ranks: Sequence[int]) -> Steps:

@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from ckptcli.checkpoint import policies
-from ckptcli.checkpoint.policies import Policy, SaveFromBothPolicies
+from ckptcli.checkpoint.policies import Policy, described
+from ckptcli.checkpoint.policies.base import NoCounterpart
 from ckptcli.checkpoint.strategies.base import LayerRegion
 from ckptcli.peers.agreement import TOLERANCES
 from ckptcli.peers.base import Measured, NoPeer, Values, program, program_of, register
@@ -21,13 +21,13 @@ from ckptcli.workloads.silu import SiluWorkload
 if TYPE_CHECKING:
     import torch
 
-_PRODUCTS = ("mm", "addmm")
-_DOTS = (*_PRODUCTS, "bmm", "baddbmm", "convolution")
-_SAVED: dict[Policy, tuple[str, ...]] = {
-    policies.nothing_saveable: (),
-    policies.dots_saveable: _DOTS,
-    policies.dots_with_no_batch_dims_saveable: _PRODUCTS,
-}
+
+class AtenOps:
+    """The ops of ATen that policies ask for, as `checkpoint.policies.base.TorchOps`."""
+
+    products = frozenset({"mm", "addmm"})
+    batched_products = frozenset({"bmm", "baddbmm"})
+    convolutions = frozenset({"convolution"})
 
 
 @register
@@ -119,13 +119,13 @@ class TorchNetwork:
     def measure(self) -> Measured:
         from ckptcli.peers.torch_ledger import ledger_pass
 
-        found = ledger_pass(self.forward, self.backward, [*self.weights, self.x])
+        counts = ledger_pass(self.forward, self.backward, [*self.weights, self.x])
         own_products = 2 * len(self.weights) - 1  # the input needs no gradient
         recomputed = {
-            "matmul": found.backward_calls["mm"] - own_products,
-            "sigmoid": found.backward_calls["sigmoid"],
+            "matmul": counts.backward_calls["mm"] - own_products,
+            "sigmoid": counts.backward_calls["sigmoid"],
         }
-        return Measured(found.memory, {op: n for op, n in recomputed.items() if n}, None)
+        return Measured(counts.memory, {op: n for op, n in recomputed.items() if n}, None)
 
 
 def _layers(h: torch.Tensor, weights: Sequence[torch.Tensor]) -> torch.Tensor:
@@ -147,39 +147,24 @@ def region_caller(policy: Policy | None) -> Callable[..., Any]:
 
     if policy is None:
         return lambda function, *arguments: function(*arguments)
-    wanted = _saved_ops(policy)
-    if wanted == ():
+    try:
+        saved_ops = described(policy).in_torch(AtenOps())
+    except NoCounterpart as error:
+        raise NoPeer(str(error)) from error
+    if saved_ops == frozenset():
         return partial(checkpoint, use_reentrant=False)
-    contexts = partial(create_selective_checkpoint_contexts, _decider(wanted))
+    contexts = partial(create_selective_checkpoint_contexts, _decider(saved_ops))
     return partial(checkpoint, use_reentrant=False, context_fn=contexts)
 
 
-def _decider(wanted: tuple[str, ...] | None) -> Callable[..., Any]:
+def _decider(saved_ops: frozenset[str] | None) -> Callable[..., Any]:
     from torch.utils.checkpoint import CheckpointPolicy
 
     def decide(ctx: object, op: Any, *arguments: Any, **keywords: Any) -> CheckpointPolicy:
         del ctx, arguments, keywords
         name = op.overloadpacket.__name__
-        if wanted is None or name in wanted:
+        if saved_ops is None or name in saved_ops:
             return CheckpointPolicy.MUST_SAVE
         return CheckpointPolicy.PREFER_RECOMPUTE
 
     return decide
-
-
-def _saved_ops(policy: Policy) -> tuple[str, ...] | None:
-    """The ops whose outputs the policy saves; None for all.
-
-    Raises:
-        NoPeer: a policy by names, or a function of the user's own.
-    """
-    if policy is policies.everything_saveable:
-        return None
-    if policy in _SAVED:
-        return _SAVED[policy]
-    if isinstance(policy, SaveFromBothPolicies):
-        first, second = _saved_ops(policy.first), _saved_ops(policy.second)
-        return None if first is None or second is None else (*first, *second)
-    if policies.names_in(policy):
-        raise NoPeer("PyTorch's selective checkpointing decides by op: it knows no names")
-    raise NoPeer("the policy is a function of ckpt's values, which PyTorch has not")

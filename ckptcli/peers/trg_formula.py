@@ -28,38 +28,38 @@ def unnamed(value: Any, name: str) -> Any:
 
 
 def trg_steps(
-    xp: Any, svd: Svd, tensor: Any, ranks: Sequence[int], named: Named = unnamed
+    xp: Any, svd: Svd, tensor: Any, ranks: Sequence[int], mark: Named = unnamed
 ) -> tuple[Any, list[Any]]:
     """`Steps` that keep `ranks`, carried out."""
     logarithms = []
     for rank in ranks:
-        tensor, logarithm = _step(xp, svd, tensor, rank, named)
+        tensor, logarithm = _step(xp, svd, tensor, rank, mark)
         logarithms.append(logarithm)
     return tensor, logarithms
 
 
-def _step(xp: Any, svd: Svd, tensor: Any, k: int, named: Named) -> tuple[Any, Any]:
+def _step(xp: Any, svd: Svd, tensor: Any, k: int, mark: Named) -> tuple[Any, Any]:
     d = tensor.shape[0]
     norm = xp.sqrt(xp.sum(tensor * tensor))
-    x = named(tensor / norm, "x")
+    x = mark(tensor / norm, "x")
     ua, sa, va = svd(xp.reshape(xp.transpose(x, (2, 1, 0, 3)), (d * d, d * d)))
     ub, sb, vb = svd(xp.reshape(xp.transpose(x, (3, 2, 1, 0)), (d * d, d * d)))
     qa, qb = xp.sqrt(sa[:k]), xp.sqrt(sb[:k])
-    s1, s3 = (xp.reshape(named(m[:, :k] * qa, "half"), (d, d, k)) for m in (ua, va))
-    s2, s4 = (xp.reshape(named(m[:, :k] * qb, "half"), (d, d, k)) for m in (ub, vb))
-    left = named(xp.tensordot(s1, s2, ((1,), (0,))), "joint")  # w r b u
-    right = named(xp.tensordot(s3, s4, ((1,), (0,))), "joint")  # b l w d
-    product = named(xp.tensordot(left, right, ((2, 0), (0, 2))), "t")  # r u l d
+    s1, s3 = (xp.reshape(mark(m[:, :k] * qa, "half"), (d, d, k)) for m in (ua, va))
+    s2, s4 = (xp.reshape(mark(m[:, :k] * qb, "half"), (d, d, k)) for m in (ub, vb))
+    left = mark(xp.tensordot(s1, s2, ((1,), (0,))), "joint")  # w r b u
+    right = mark(xp.tensordot(s3, s4, ((1,), (0,))), "joint")  # b l w d
+    product = mark(xp.tensordot(left, right, ((2, 0), (0, 2))), "t")  # r u l d
     return product, xp.log(norm)
 
 
-def trg_value(xp: Any, beta: Any, groups: Sequence[Steps], named: Named = unnamed) -> Any:
+def trg_value(xp: Any, beta: Any, groups: Sequence[Steps], mark: Named = unnamed) -> Any:
     """lnZ/N for the inverse temperature, a scalar, by all steps, in order, in groups."""
-    tensor = named(_initial(xp, beta), "t")
+    tensor = mark(_initial(xp, beta), "t")
     logarithms: list[Any] = []
     for steps in groups:
-        tensor, found = steps(tensor)
-        logarithms += found
+        tensor, terms = steps(tensor)
+        logarithms += terms
     total = 0.0
     for step, logarithm in enumerate(logarithms):
         total = total + 2.0**-step * logarithm

@@ -16,7 +16,7 @@ from typing import Any
 from ckptcli.errors import InactiveOutputError, OperandError, ShapeError
 from ckptcli.traced.history import through
 from ckptcli.traced.node import Leaf, Node, ordered
-from ckptcli.traced.ops.parts import OUTPUT
+from ckptcli.traced.ops.output import OUTPUT
 from ckptcli.traced.tensor import Tensor, operation_of
 
 
@@ -85,8 +85,8 @@ def _pulled_back(outputs: Sequence[tuple[Tensor, Tensor]], wrt: Tensor, name: st
     for node in reversed(graph.steps):
         if node in active and node in cotangents:
             _step(node, cotangents, active, wrt)
-    found: Tensor = cotangents[leaf]
-    return found
+    result: Tensor = cotangents[leaf]
+    return result
 
 
 class _Graph:

@@ -118,8 +118,8 @@ class _ChainHistory:
         return Chain(Entry(graph, leaf, history.head if history else None), length)
 
     def origin(self, history: Chain | None) -> Origin:
-        known = {e.leaf: e.graph for e in history.entries()} if history else {}
-        return known.get
+        graphs = {e.leaf: e.graph for e in history.entries()} if history else {}
+        return graphs.get
 
     def count(self, history: Chain | None, node: Node) -> Count:
         graphs = [entry.graph for entry in history.entries()] if history else []

@@ -36,27 +36,30 @@ class Program:
         instructions: the ops in order; each slot is written once.
     """
 
-    __slots__ = ("_backend", "_given", "_placeholders", "_roots", "_start", "instructions")
+    __slots__ = ("_backend", "_placeholders", "_roots", "_start", "_supplies", "instructions")
 
-    def __init__(self, backend: Backend, roots: Sequence[Node], given: Sequence[Node] = ()) -> None:
-        """`given` are inner values that `run` is handed instead of computing them."""
-        known = frozenset(given)
-        order = ordered(roots, lambda node: () if node in known else node.inputs)
+    def __init__(
+        self, backend: Backend, roots: Sequence[Node], supplies: Sequence[Node] = ()
+    ) -> None:
+        """`supplies` are inner values that `run` is handed instead of computing them."""
+        outside = frozenset(supplies)
+        order = ordered(roots, lambda node: () if node in outside else node.inputs)
         slots = {node: slot for slot, node in enumerate(order)}
-        calls = [node for node in order if node.op is not None and node not in known]
+        calls = [node for node in order if node.op is not None and node not in outside]
         self._backend = backend
         self._roots = [slots[root] for root in roots]
-        self._given = [slots.get(node) for node in given]
+        self._supplies = [slots.get(node) for node in supplies]
         self._start = [node.data if isinstance(node, Leaf) else None for node in order]
         self._placeholders = [
             (slots[node], node)
             for node in order
-            if isinstance(node, Leaf) and node.data is None and node not in known
+            if isinstance(node, Leaf) and node.data is None and node not in outside
         ]
         self.instructions = _instructions(calls, slots, set(self._roots))
 
-    def run(self, bindings: Bindings = (), given: Sequence[Any] = ()) -> list[Any]:
-        """The backend's arrays of the roots; `given` are the arrays of the given values, in order.
+    def run(self, bindings: Bindings = (), supplies: Sequence[Any] = ()) -> list[Any]:
+        """The backend's arrays of the roots; `supplies` are the arrays of the
+        inner values that it was compiled with, in order.
 
         Raises:
             BindingError: a placeholder without data or bound twice, or a binding of another tensor.
@@ -65,7 +68,7 @@ class Program:
         values = self._start.copy()
         if bindings or self._placeholders:
             self._bind(values, bindings)
-        for slot, array in zip(self._given, given):
+        for slot, array in zip(self._supplies, supplies):
             if slot is not None:
                 values[slot] = array
         namespace = self._backend.namespace
@@ -140,7 +143,7 @@ class Compiler:
         self.backend = backend
         self.compiled = 0
 
-    def compile(self, outputs: Sequence[Tensor], given: Sequence[Node] = ()) -> Program:
-        """A program for several outputs, with the values of `given` nodes supplied at each run."""
+    def compile(self, outputs: Sequence[Tensor], supplies: Sequence[Node] = ()) -> Program:
+        """A program for several outputs, with the values of `supplies` handed to each run."""
         self.compiled += 1
-        return Program(self.backend, [output.node for output in outputs], given)
+        return Program(self.backend, [output.node for output in outputs], supplies)

@@ -52,14 +52,14 @@ def prepared(
     following, term = function(state)
     cotangents = tracer.input(following.shape), tracer.input(term.shape)
     gradient = pulled_back(list(zip((following, term), cotangents)), state)
-    given = _residuals(state, [following, term], gradient) if keep_residuals else []
-    handed_out = [following, term, *(Tensor(node, None, tracer) for node in given)]
+    residuals = _residuals(state, [following, term], gradient) if keep_residuals else []
+    outputs = [following, term, *(Tensor(node, None, tracer) for node in residuals)]
     return Segment(
         state,
         cotangents,
         tracer.compiler.compile([following, term]),
-        tracer.compiler.compile(handed_out),
-        tracer.compiler.compile([gradient], given),
+        tracer.compiler.compile(outputs),
+        tracer.compiler.compile([gradient], residuals),
     )
 
 
@@ -67,11 +67,11 @@ def _residuals(state: Tensor, outputs: Sequence[Tensor], gradient: Tensor) -> li
     """The values of the forward that an op of the backward alone takes as operand."""
     forward = {node for node in ordered([t.node for t in outputs]) if node.op is not None}
     forward.add(state.node)
-    found: dict[Node, None] = {}
+    values: dict[Node, None] = {}
     for node in ordered([gradient.node], lambda n: () if n in forward else n.inputs):
         if node not in forward:
-            found.update(dict.fromkeys(n for n in node.inputs if n in forward))
-    return list(found)
+            values.update(dict.fromkeys(n for n in node.inputs if n in forward))
+    return list(values)
 
 
 @dataclass(frozen=True, slots=True)

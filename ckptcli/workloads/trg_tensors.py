@@ -10,7 +10,7 @@ lattice models", Phys. Rev. Lett. 99, 120601 (2007).
 
 from __future__ import annotations
 
-from ckptcli.autodiff.ops.shape import cat
+from ckptcli.autodiff.ops.cat import cat
 from ckptcli.autodiff.ops.svd import svd
 from ckptcli.autodiff.regions import checkpoint_name
 from ckptcli.autodiff.tensor import Tensor

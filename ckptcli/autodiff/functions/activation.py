@@ -10,11 +10,11 @@ from __future__ import annotations
 import math
 
 from ckptcli.autodiff.apply import binary
+from ckptcli.autodiff.ops.activation import sigmoid
 from ckptcli.autodiff.ops.arithmetic import MUL
-from ckptcli.autodiff.ops.elementwise import sigmoid
-from ckptcli.autodiff.ops.moving import cast_always
-from ckptcli.autodiff.ops.shape import positive_dim
+from ckptcli.autodiff.ops.cast import cast_always
 from ckptcli.autodiff.ops.table import operation
+from ckptcli.autodiff.positions import positive_dim
 from ckptcli.autodiff.tensor import Tensor
 from ckptcli.errors import ShapeError
 
@@ -24,7 +24,7 @@ SELU_GAMMA = 1.0507009873554804934193349852946
 
 @operation()
 def silu(x: Tensor) -> Tensor:
-    """X * sigmoid(x): two nodes, sigmoid first."""
+    """x * sigmoid(x): two nodes, sigmoid first."""
     return binary(MUL, x, sigmoid(x))
 
 
@@ -37,14 +37,14 @@ def gelu_approximate(x: Tensor) -> Tensor:
 
 @operation()
 def leaky_relu(x: Tensor, negative_slope: float = 0.01) -> Tensor:
-    """X where it is positive, else x times the slope."""
+    """x where it is positive, else x times the slope."""
     scaled = x.mul_scalar(negative_slope)
     return x.mask_where(x < 0.0, scaled)
 
 
 @operation()
 def prelu(x: Tensor, alpha: Tensor) -> Tensor:
-    """X where it is positive, else x times `alpha`: one number, or one for each channel (dim 1).
+    """x where it is positive, else x times `alpha`: one number, or one for each channel (dim 1).
 
     Raises:
         ShapeError: `alpha` is neither.
@@ -60,7 +60,7 @@ def prelu(x: Tensor, alpha: Tensor) -> Tensor:
 
 @operation()
 def hard_sigmoid(x: Tensor, alpha: float = 0.2, beta: float = 0.5) -> Tensor:
-    """Alpha * x + beta, limited to [0, 1].
+    """alpha * x + beta, limited to [0, 1].
 
     Burn casts to float32 and back, a node each; here neither cast loses precision.
     """
@@ -70,7 +70,7 @@ def hard_sigmoid(x: Tensor, alpha: float = 0.2, beta: float = 0.5) -> Tensor:
 
 @operation()
 def hard_swish(x: Tensor) -> Tensor:
-    """X * hard_sigmoid(x), with slope 1 / 6."""
+    """x * hard_sigmoid(x), with slope 1 / 6."""
     return x * hard_sigmoid(x, 1.0 / 6.0, 0.5)
 
 
@@ -82,20 +82,20 @@ def softplus(x: Tensor, beta: float = 1.0) -> Tensor:
 
 @operation()
 def mish(x: Tensor) -> Tensor:
-    """X * tanh(softplus(x))."""
+    """x * tanh(softplus(x))."""
     return x * softplus(x).tanh()
 
 
 @operation()
 def elu(x: Tensor, alpha: float = 1.0) -> Tensor:
-    """X where it is positive, else alpha * (exp(x) - 1)."""
+    """x where it is positive, else alpha * (exp(x) - 1)."""
     scaled = x.exp().sub_scalar(1.0).mul_scalar(alpha)
     return x.mask_where(x <= 0.0, scaled)
 
 
 @operation()
 def celu(x: Tensor, alpha: float = 1.0) -> Tensor:
-    """X where it is positive, else alpha * (exp(x / alpha) - 1)."""
+    """x where it is positive, else alpha * (exp(x / alpha) - 1)."""
     scaled = x.div_scalar(alpha).exp().sub_scalar(1.0).mul_scalar(alpha)
     return x.mask_where(x <= 0.0, scaled)
 
@@ -110,37 +110,37 @@ def selu(x: Tensor) -> Tensor:
 
 @operation()
 def hardtanh(x: Tensor, min: float = -1.0, max: float = 1.0) -> Tensor:
-    """X limited to [min, max]."""
+    """x limited to [min, max]."""
     return x.clamp(min, max)
 
 
 @operation()
 def relu6(x: Tensor) -> Tensor:
-    """X limited to [0, 6]."""
+    """x limited to [0, 6]."""
     return x.clamp(0.0, 6.0)
 
 
 @operation()
 def threshold(x: Tensor, alpha: float, value: float) -> Tensor:
-    """X where it is above alpha, else `value`."""
+    """x where it is above alpha, else `value`."""
     return x.mask_fill(x <= alpha, value)
 
 
 @operation()
 def thresholded_relu(x: Tensor, alpha: float = 1.0) -> Tensor:
-    """X where it is above alpha, else 0."""
+    """x where it is above alpha, else 0."""
     return threshold(x, alpha, 0.0)
 
 
 @operation()
 def tanhshrink(x: Tensor) -> Tensor:
-    """X - tanh(x)."""
+    """x - tanh(x)."""
     return x - x.tanh()
 
 
 @operation()
 def softsign(x: Tensor) -> Tensor:
-    """X / (1 + |x|)."""
+    """x / (1 + |x|)."""
     return x / x.abs().add_scalar(1.0)
 
 

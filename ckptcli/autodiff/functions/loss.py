@@ -36,13 +36,13 @@ def cross_entropy(logits: Tensor, classes: Any, pad_classes: Sequence[int] = ())
         raise ShapeError(f"`cross_entropy` needs logits of rank 2, got {list(logits.shape)}")
     namespace = logits.device.namespace
     rows, count = logits.shape
-    given = checked_indices(logits, classes, count, "cross_entropy")
-    if math.prod(given.shape) != rows:
-        shape = list(given.shape)
+    array = checked_indices(logits, classes, count, "cross_entropy")
+    if math.prod(array.shape) != rows:
+        shape = list(array.shape)
         raise ShapeError(f"`cross_entropy` needs a class for each of {rows} row(s), got {shape}")
-    indices = namespace.reshape(given, (rows,))
-    chosen = log_softmax(logits, 1).gather(1, namespace.reshape(indices, (rows, 1)))
-    flat = chosen.reshape([rows])
+    indices = namespace.reshape(array, (rows,))
+    terms = log_softmax(logits, 1).gather(1, namespace.reshape(indices, (rows, 1)))
+    flat = terms.reshape([rows])
     if pad_classes:
         padding = namespace.equal(indices, pad_classes[0])
         for pad_class in pad_classes[1:]:

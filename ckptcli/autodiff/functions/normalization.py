@@ -44,7 +44,7 @@ def layer_norm(
 
 @operation()
 def rms_norm(x: Tensor, gamma: Tensor, epsilon: float = 1e-5) -> Tensor:
-    """X divided by the root of its mean square over the last dim, times gamma."""
+    """x divided by the root of its mean square over the last dim, times gamma."""
     root = (x * x).mean_dim(-1).add_scalar(epsilon).sqrt()
     return x / root * _last(x, gamma)
 

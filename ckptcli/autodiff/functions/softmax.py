@@ -14,7 +14,7 @@ from ckptcli.autodiff.tensor import Tensor
 
 
 def _shifted(x: Tensor, dim: int) -> tuple[Tensor, Tensor]:
-    """X minus its maximum along `dim`, and the maximum."""
+    """x minus its maximum along `dim`, and the maximum."""
     largest = x.detach().max_dim(dim)
     return x - largest, largest
 

@@ -1,4 +1,5 @@
-"""The op table: one declaration and one function for each op, grouped by what they do.
+"""The op table: one declaration and one function for each op, in the file that is named
+after them.
 
 Every module here is loaded when the engine is. `operation` makes a function of the table a method
 of `Tensor` and enters it by its name, which is also its name in graph files.

@@ -1,4 +1,4 @@
-"""Arithmetic: tensor with tensor, tensor with scalar. All memory bound.
+"""Arithmetic: tensor with tensor, tensor with scalar, sign and absolute value. All memory bound.
 
 Source: Burn 0.22.1, `burn-autodiff/src/ops/tensor.rs`.
 """
@@ -16,9 +16,10 @@ from ckptcli.autodiff.op import (
     RIGHT_TRACKED,
     Flow,
     Op,
+    elementwise_op,
 )
 from ckptcli.autodiff.ops.table import operation
-from ckptcli.autodiff.tensor import Tensor, new_leaf
+from ckptcli.autodiff.tensor import Tensor
 from ckptcli.graph import Bound
 
 
@@ -59,6 +60,16 @@ def _div_gradient(xp: Any, grad: Any, owned: bool, kept: list[Any], step: Any) -
     return lhs_grad, rhs_grad
 
 
+def _remainder_gradient(xp: Any, grad: Any, owned: bool, kept: list[Any], step: Any) -> Any:
+    """The divisor is retrieved even where only the dividend is tracked, as in Burn."""
+    rhs = kept.pop()
+    rhs_grad = None
+    if step.mask & RIGHT_TRACKED:
+        rhs_grad = xp.floor(xp.divide(kept.pop(), rhs))
+        rhs_grad = xp.multiply(grad, xp.negative(rhs_grad, rhs_grad))
+    return grad if step.mask & LEFT_TRACKED else None, rhs_grad
+
+
 def _scale_gradient(xp: Any, grad: Any, owned: bool, kept: list[Any], step: Any) -> Any:
     return xp.multiply(grad, step.params, grad if owned else None)
 
@@ -75,11 +86,9 @@ def _recip_gradient(xp: Any, grad: Any, owned: bool, kept: list[Any], step: Any)
     return xp.multiply(grad, scale, grad if owned else None)
 
 
-def _powf_scalar_gradient(xp: Any, grad: Any, owned: bool, kept: list[Any], step: Any) -> Any:
-    exponent = step.params
-    scale = xp.pow(kept.pop(), exponent - 1.0)
-    scale = xp.multiply(scale, exponent, scale)
-    return xp.multiply(grad, scale, grad if owned else None)
+def _sign_gradient(xp: Any, grad: Any, owned: bool, kept: list[Any], step: Any) -> Any:
+    """Burn's product with zero: nan where the gradient is not finite."""
+    return xp.multiply(grad, 0.0, grad if owned else None)
 
 
 ADD = Op(
@@ -118,6 +127,16 @@ DIV = Op(
     keeps=KEEPS_DIVISION,
     broadcasts=True,
 )
+REMAINDER = Op(
+    "remainder",
+    Bound.MEMORY,
+    2,
+    forward=lambda xp, lhs, rhs, _: xp.remainder(lhs, rhs),
+    backward=_remainder_gradient,
+    keeps=KEEPS_DIVISION,
+    broadcasts=True,
+    flow=Flow.PASSED,
+)
 ADD_SCALAR = Op(
     "add_scalar",
     Bound.MEMORY,
@@ -150,6 +169,14 @@ DIV_SCALAR = Op(
         grad, step.params, grad if owned else None
     ),
 )
+REMAINDER_SCALAR = Op(
+    "remainder_scalar",
+    Bound.MEMORY,
+    1,
+    forward=lambda xp, x, scalar: xp.remainder(x, scalar),
+    backward=lambda xp, grad, owned, kept, step: grad,
+    flow=Flow.PASSED,
+)
 NEG = Op(
     "neg",
     Bound.MEMORY,
@@ -165,62 +192,74 @@ RECIP = Op(
     backward=_recip_gradient,
     keeps=KEEPS_INPUT,
 )
-POWF_SCALAR = Op(
-    "powf_scalar",
+ABS = elementwise_op("abs", lambda xp, x, _: xp.abs(x), lambda xp, x: xp.sign(x))
+SIGN = Op(
+    "sign",
     Bound.MEMORY,
     1,
-    forward=lambda xp, x, exponent: xp.pow(x, exponent),
-    backward=_powf_scalar_gradient,
-    keeps=KEEPS_INPUT,
+    forward=lambda xp, x, _: xp.sign(x),
+    backward=_sign_gradient,
 )
 
 
 @operation()
 def add(lhs: Tensor, rhs: Tensor) -> Tensor:
-    """Lhs + rhs, broadcast."""
+    """lhs + rhs, broadcast."""
     return binary(ADD, lhs, rhs)
 
 
 @operation()
 def sub(lhs: Tensor, rhs: Tensor) -> Tensor:
-    """Lhs - rhs, broadcast."""
+    """lhs - rhs, broadcast."""
     return binary(SUB, lhs, rhs)
 
 
 @operation()
 def mul(lhs: Tensor, rhs: Tensor) -> Tensor:
-    """Lhs * rhs, element by element, broadcast."""
+    """lhs * rhs, element by element, broadcast."""
     return binary(MUL, lhs, rhs)
 
 
 @operation()
 def div(lhs: Tensor, rhs: Tensor) -> Tensor:
-    """Lhs / rhs, element by element, broadcast."""
+    """lhs / rhs, element by element, broadcast."""
     return binary(DIV, lhs, rhs)
 
 
 @operation()
+def remainder(lhs: Tensor, rhs: Tensor) -> Tensor:
+    """What is left of lhs after whole multiples of rhs, with the sign of rhs."""
+    return binary(REMAINDER, lhs, rhs)
+
+
+@operation()
 def add_scalar(x: Tensor, c: float) -> Tensor:
-    """X + c."""
+    """x + c."""
     return unary(ADD_SCALAR, x, float(c))
 
 
 @operation()
 def sub_scalar(x: Tensor, c: float) -> Tensor:
-    """X - c."""
+    """x - c."""
     return unary(SUB_SCALAR, x, float(c))
 
 
 @operation()
 def mul_scalar(x: Tensor, c: float) -> Tensor:
-    """X * c."""
+    """x * c."""
     return unary(MUL_SCALAR, x, float(c))
 
 
 @operation()
 def div_scalar(x: Tensor, c: float) -> Tensor:
-    """X / c."""
+    """x / c."""
     return unary(DIV_SCALAR, x, float(c))
+
+
+@operation()
+def remainder_scalar(x: Tensor, c: float) -> Tensor:
+    """What is left of x after whole multiples of c, with the sign of c."""
+    return unary(REMAINDER_SCALAR, x, float(c))
 
 
 @operation("__neg__")
@@ -235,31 +274,13 @@ def recip(x: Tensor) -> Tensor:
     return unary(RECIP, x)
 
 
-@operation("__pow__")
-def powf_scalar(x: Tensor, c: float) -> Tensor:
-    """X ** c. As in Burn, the exponents 2, 1, 0, -1 and -2 are made of cheaper ops."""
-    exponent = float(c)
-    if exponent == 0.0:
-        namespace = x.device.namespace
-        return new_leaf(namespace.add(namespace.zeros_like(x.value), 1.0), x.device, tracked=0)
-    if exponent == 1.0:
-        return x
-    if exponent == 2.0:
-        return binary(MUL, x, x)
-    if exponent == -1.0:
-        return unary(RECIP, x)
-    if exponent == -2.0:
-        return unary(RECIP, binary(MUL, x, x))
-    return unary(POWF_SCALAR, x, exponent)
+@operation("__abs__")
+def abs(x: Tensor) -> Tensor:
+    """The absolute value; the derivative at 0 is 0."""
+    return unary(ABS, x)
 
 
 @operation()
-def powi_scalar(x: Tensor, c: int) -> Tensor:
-    """X ** c for a whole number: the same nodes as `powf_scalar`."""
-    return powf_scalar(x, float(c))
-
-
-@operation()
-def square(x: Tensor) -> Tensor:
-    """X * x, one node."""
-    return binary(MUL, x, x)
+def sign(x: Tensor) -> Tensor:
+    """-1, 0 or 1."""
+    return unary(SIGN, x)

@@ -15,18 +15,16 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 from ckptcli.autodiff.apply import many
 from ckptcli.autodiff.op import KEEPS_ALL, Op, Shape
 from ckptcli.autodiff.ops.table import operation
+from ckptcli.autodiff.spatial import Sizes, for_each
 from ckptcli.autodiff.tensor import Tensor
 from ckptcli.autodiff.windows import Window, fold, pad, windows
 from ckptcli.errors import ShapeError
 from ckptcli.graph import Bound
-
-Sizes: TypeAlias = int | Sequence[int]
-"""One number for every dim, or one for each."""
 
 X_TRACKED, WEIGHT_TRACKED, BIAS_TRACKED = 1, 2, 4
 
@@ -189,14 +187,14 @@ def _conv_transpose_gradient(xp: Any, grad: Any, owned: bool, kept: list[Any], s
     return (x_grad, weight_grad, bias_grad)[: len(step.parents)]
 
 
-def check_channels(channels: int, needed: int, outputs: int, geometry: Geometry) -> None:
+def check_channels(channels: int, weight_channels: int, outputs: int, geometry: Geometry) -> None:
     """The channels of x and the outputs divide into the weight's groups.
 
     Raises:
         ValueError: they do not.
     """
     groups = geometry.groups
-    if groups < 1 or channels != needed or channels % groups or outputs % groups:
+    if groups < 1 or channels != weight_channels or channels % groups or outputs % groups:
         raise ValueError(f"{channels} channels do not fit the weight in {groups} group(s)")
 
 
@@ -232,24 +230,9 @@ CONV_TRANSPOSE1D, CONV_TRANSPOSE2D, CONV_TRANSPOSE3D = (
 )
 
 
-def for_each(argument: str, sizes: Sizes, dims: int) -> tuple[int, ...]:
-    """One number for each of `dims` dims; `argument` is what the sizes were given as.
-
-    Raises:
-        ShapeError: another count of numbers.
-    """
-    each = (sizes,) * dims if isinstance(sizes, int) else tuple(sizes)
-    if len(each) != dims:
-        raise ShapeError(
-            f"`{argument}` is {list(each)} for {dims} dim(s)",
-            "give one number, or one for each dim",
-        )
-    return each
-
-
 def _apply(op: Op, dims: int, operands: Sequence[Tensor | None], options: Sequence[Any]) -> Tensor:
-    given = [operand for operand in operands if operand is not None]
-    for operand in given[:2]:
+    present = [operand for operand in operands if operand is not None]
+    for operand in present[:2]:
         if len(operand.shape) != dims + 2:
             raise ShapeError(
                 f"`{op.name}` needs x and weight of rank {dims + 2}, got {list(operand.shape)}"
@@ -262,7 +245,7 @@ def _apply(op: Op, dims: int, operands: Sequence[Tensor | None], options: Sequen
         groups,
         for_each("padding_out", padding_out, dims),
     )
-    return many(op, given, geometry)
+    return many(op, present, geometry)
 
 
 @operation()

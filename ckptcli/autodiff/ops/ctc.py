@@ -79,9 +79,9 @@ class Lattice:
         shape = (steps, batch, count)
         states = xp.reshape(targets.states, (1, batch, count))
         self.positions = along_dim(xp, log_probs.shape, states, 2, shape)
-        taken = take_at(xp, log_probs, self.positions, shape)
+        emissions = take_at(xp, log_probs, self.positions, shape)
         self.emissions = [
-            xp.reshape(xp.take_slices(taken, (slice(t, t + 1),)), (batch, count))
+            xp.reshape(xp.take_slices(emissions, (slice(t, t + 1),)), (batch, count))
             for t in range(steps)
         ]
         number = xp.reshape(xp.arange(count), (1, count))

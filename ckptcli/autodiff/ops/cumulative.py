@@ -11,9 +11,8 @@ from typing import Any
 
 from ckptcli.autodiff.apply import unary
 from ckptcli.autodiff.op import Op
-from ckptcli.autodiff.ops.shape import positive_dim
 from ckptcli.autodiff.ops.table import operation
-from ckptcli.autodiff.positions import along_dim, put_at
+from ckptcli.autodiff.positions import along_dim, positive_dim, put_at
 from ckptcli.autodiff.tensor import Tensor
 from ckptcli.graph import Bound
 
@@ -29,7 +28,7 @@ def _cumsum_gradient(xp: Any, grad: Any, owned: bool, kept: list[Any], step: Any
 
 
 def _cumprod_gradient(xp: Any, grad: Any, owned: bool, kept: list[Any], step: Any) -> Any:
-    """Nan where an element is 0, as in Burn."""
+    """nan where an element is 0, as in Burn."""
     x, dim = step.state, step.params
     flow = xp.multiply(grad, xp.cumulative_prod(x, dim))
     return xp.divide(_reverse_sum(xp, flow, dim), x)

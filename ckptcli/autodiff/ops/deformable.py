@@ -21,17 +21,16 @@ from ckptcli.autodiff.apply import many
 from ckptcli.autodiff.op import KEEPS_ALL_OF_FIVE, Op, Shape
 from ckptcli.autodiff.ops.convolution import (
     Geometry,
-    Sizes,
     bias_added,
     bias_gradient,
     by_group,
     check_channels,
-    for_each,
     places_of,
     weight_matrix,
 )
 from ckptcli.autodiff.ops.table import operation
 from ckptcli.autodiff.positions import put_at, take_at
+from ckptcli.autodiff.spatial import Sizes, for_each
 from ckptcli.autodiff.tensor import Tensor
 from ckptcli.autodiff.windows import pad
 from ckptcli.errors import ShapeError
@@ -67,7 +66,7 @@ class Neighbour:
 
 
 def _neighbours(xp: Any, place: Any, size: int) -> tuple[Neighbour, Neighbour]:
-    """Nan stays in the shares; what is further out than the margin is moved into it."""
+    """nan stays in the shares; what is further out than the margin is moved into it."""
     inside = xp.minimum(xp.maximum(place, -MARGIN), size)
     low = xp.floor(xp.where(xp.equal(inside, inside), inside, 0.0))
     share = xp.subtract(inside, low)

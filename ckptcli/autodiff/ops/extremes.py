@@ -1,8 +1,8 @@
-"""Largest and smallest elements, and order: compute bound, with the integer indices as state.
+"""Largest and smallest elements: compute bound, with the integer indices as state.
 
 Of equal elements the first is meant, and gets the gradient.
 
-Source: Burn 0.22.1, `burn-autodiff/src/ops/{tensor,maxmin,sort}.rs`.
+Source: Burn 0.22.1, `burn-autodiff/src/ops/{tensor,maxmin}.rs`.
 """
 
 from __future__ import annotations
@@ -10,12 +10,11 @@ from __future__ import annotations
 from typing import Any
 
 from ckptcli.autodiff.apply import unary
-from ckptcli.autodiff.op import Op, no_flop, one_flop_an_input
-from ckptcli.autodiff.ops.elementwise import ABS
-from ckptcli.autodiff.ops.indexing import INDICES_KEPT, SELECT
-from ckptcli.autodiff.ops.shape import RESHAPE, positive_dim
+from ckptcli.autodiff.op import Op, one_flop_an_input
+from ckptcli.autodiff.ops.arithmetic import ABS
+from ckptcli.autodiff.ops.reshape import RESHAPE
 from ckptcli.autodiff.ops.table import operation
-from ckptcli.autodiff.positions import along_dim, take_at
+from ckptcli.autodiff.positions import INDICES_KEPT, positive_dim
 from ckptcli.autodiff.tensor import Tensor, method
 from ckptcli.backends.base import Array
 from ckptcli.graph import Bound
@@ -24,15 +23,6 @@ from ckptcli.graph import Bound
 def _extreme_gradient(xp: Any, grad: Any, owned: bool, kept: list[Any], step: Any) -> Any:
     shape, indices = step.state
     return xp.put_along_dim(shape, indices, grad, step.params)
-
-
-def _sort(xp: Any, x: Any, params: tuple[int, bool]) -> Any:
-    order = xp.argsort(x, *params)
-    return take_at(xp, x, along_dim(xp, x.shape, order, params[0], x.shape), x.shape)
-
-
-def _sort_gradient(xp: Any, grad: Any, owned: bool, kept: list[Any], step: Any) -> Any:
-    return xp.put_along_dim(grad.shape, step.state, grad, step.params[0])
 
 
 MAX_DIM = Op(
@@ -53,16 +43,6 @@ MIN_DIM = Op(
     backward=_extreme_gradient,
     state=lambda xp, out, x, dim: (x.shape, xp.argmin(x, dim)),
     flops=one_flop_an_input,
-    note=INDICES_KEPT,
-)
-SORT = Op(
-    "sort",
-    Bound.COMPUTE,
-    1,
-    forward=_sort,
-    backward=_sort_gradient,
-    state=lambda xp, out, x, params: xp.argsort(x, *params),
-    flops=no_flop,
     note=INDICES_KEPT,
 )
 
@@ -103,19 +83,6 @@ def max_abs_dim(x: Tensor, dim: int) -> Tensor:
     return max_dim(unary(ABS, x), dim)
 
 
-@operation()
-def sort(x: Tensor, dim: int, descending: bool = False) -> Tensor:
-    """The elements in order along `dim`."""
-    return unary(SORT, x, (positive_dim(x, dim), descending))
-
-
-@method()
-def argsort(x: Tensor, dim: int, descending: bool = False) -> Array:
-    """Where each element of the sorted tensor comes from, as the backend's integers: no node."""
-    order: Array = x.device.namespace.argsort(x.value, positive_dim(x, dim), descending)
-    return order
-
-
 @method()
 def argmax(x: Tensor, dim: int) -> Array:
     """The index of the first maximum along `dim`, as the backend's integers: no node."""
@@ -140,20 +107,3 @@ def max_dim_with_indices(x: Tensor, dim: int) -> tuple[Tensor, Array]:
 def min_dim_with_indices(x: Tensor, dim: int) -> tuple[Tensor, Array]:
     """The minimum over `dim` and where it is."""
     return min_dim(x, dim), argmin(x, dim)
-
-
-@method()
-def sort_with_indices(x: Tensor, dim: int, descending: bool = False) -> tuple[Tensor, Array]:
-    """The elements in order along `dim`, and where each comes from."""
-    return sort(x, dim, descending), argsort(x, dim, descending)
-
-
-@method()
-def topk_with_indices(x: Tensor, k: int, dim: int) -> tuple[Tensor, Array]:
-    """The `k` largest elements along `dim` in falling order, and where they are: sort, select."""
-    namespace = x.device.namespace
-    ordered, order = sort_with_indices(x, dim, descending=True)
-    axis = positive_dim(x, dim)
-    first = (slice(None),) * axis + (slice(k),)
-    largest = unary(SELECT, ordered, (axis, namespace.arange(k)))
-    return largest, namespace.take_slices(order, first)

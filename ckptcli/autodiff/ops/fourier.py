@@ -14,8 +14,9 @@ from typing import Any
 
 from ckptcli.autodiff.apply import many, unary
 from ckptcli.autodiff.op import LEFT_TRACKED, RIGHT_TRACKED, Op, Shape
-from ckptcli.autodiff.ops.shape import positive_dim, slice_tensor
+from ckptcli.autodiff.ops.slice import slice_tensor
 from ckptcli.autodiff.ops.table import operation
+from ckptcli.autodiff.positions import positive_dim
 from ckptcli.autodiff.tensor import Tensor, method
 from ckptcli.errors import ShapeError
 from ckptcli.graph import Bound
@@ -100,8 +101,8 @@ def irfft(real: Tensor, imaginary: Tensor, dim: int, length: int | None = None) 
     """
     axis = positive_dim(real, dim)
     count = real.shape[axis]
-    wanted = 2 * (count - 1) if length is None else length
-    if real.shape != imaginary.shape or wanted < 1 or wanted // 2 + 1 != count:
+    size = 2 * (count - 1) if length is None else length
+    if real.shape != imaginary.shape or size < 1 or size // 2 + 1 != count:
         shapes = f"{list(real.shape)} and {list(imaginary.shape)}"
-        raise ShapeError(f"`irfft` cannot give {wanted} numbers from parts {shapes}")
-    return many(IRFFT, [real, imaginary], (wanted, axis))
+        raise ShapeError(f"`irfft` cannot give {size} numbers from parts {shapes}")
+    return many(IRFFT, [real, imaginary], (size, axis))

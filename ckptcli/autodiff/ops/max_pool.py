@@ -10,11 +10,9 @@ from typing import Any, TypeAlias
 
 from ckptcli.autodiff.apply import unary
 from ckptcli.autodiff.op import KEEPS_INPUT, Op, one_flop_an_input
-from ckptcli.autodiff.ops.convolution import Sizes, for_each
-from ckptcli.autodiff.ops.indexing import INDICES_KEPT
-from ckptcli.autodiff.ops.resample import spatial_sizes
 from ckptcli.autodiff.ops.table import operation
-from ckptcli.autodiff.positions import along_dim, put_at, take_at
+from ckptcli.autodiff.positions import INDICES_KEPT, along_dim, put_at, take_at
+from ckptcli.autodiff.spatial import Sizes, for_each, spatial_sizes
 from ckptcli.autodiff.tensor import Tensor, method
 from ckptcli.autodiff.windows import Window, pad, windows
 from ckptcli.backends.base import Array
@@ -52,10 +50,10 @@ def _indices(xp: Any, out: Any, x: Any, pool: Pool) -> Any:
     places = xp.reshape(xp.arange(math.prod(size)), (1, 1, *size))
     sources = _in_windows(xp, places, pool, OUTSIDE)
     flat_shape = (*out.shape, 1)
-    chosen = xp.argmax(_in_windows(xp, x, pool, -math.inf), -1)
+    maxima = xp.argmax(_in_windows(xp, x, pool, -math.inf), -1)
     whole = (*out.shape, sources.shape[-1])
     sources = xp.broadcast_to(sources, whole)
-    positions = along_dim(xp, whole, chosen, len(whole) - 1, flat_shape)
+    positions = along_dim(xp, whole, maxima, len(whole) - 1, flat_shape)
     return take_at(xp, sources, positions, out.shape)
 
 

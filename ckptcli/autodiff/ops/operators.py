@@ -12,10 +12,11 @@ from ckptcli.autodiff.ops.arithmetic import (
     MUL_SCALAR,
     NEG,
     RECIP,
+    REMAINDER,
+    REMAINDER_SCALAR,
     SUB,
     SUB_SCALAR,
 )
-from ckptcli.autodiff.ops.pairwise import REMAINDER, REMAINDER_SCALAR
 from ckptcli.autodiff.tensor import Tensor, method
 from ckptcli.backends.base import Array
 

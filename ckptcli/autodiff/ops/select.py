@@ -1,4 +1,7 @@
-"""Choosing by a mask: compute bound. The mask is kept in the op's parameters.
+"""Whole slices by their index along one dim, and putting slices back. Memory bound.
+
+An index that is put twice with `select_assign` leaves its last value, and both get the gradient, as
+in Burn.
 
 Source: Burn 0.22.1, `burn-autodiff/src/ops/tensor.rs`.
 """
@@ -8,91 +11,118 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ckptcli.autodiff.apply import binary, unary
-from ckptcli.autodiff.op import LEFT_TRACKED, RIGHT_TRACKED, Op
+from ckptcli.autodiff.apply import many, unary
+from ckptcli.autodiff.op import LEFT_TRACKED, RIGHT_TRACKED, Flow, Op, input_shape, no_flop
 from ckptcli.autodiff.ops.table import operation
+from ckptcli.autodiff.positions import (
+    INDICES_KEPT,
+    along_dim,
+    checked_indices,
+    positive_dim,
+    put_at,
+)
 from ckptcli.autodiff.tensor import Tensor
 from ckptcli.graph import Bound
 
 
-def _mask_where_gradient(xp: Any, grad: Any, owned: bool, kept: list[Any], step: Any) -> Any:
-    mask = step.params
+def put_selected(xp: Any, x: Any, dim: int, indices: Any, values: Any, update: str) -> Any:
+    """A copy of x with slices put at `indices` along `dim`."""
+    sizes = [1] * len(x.shape)
+    sizes[dim] = indices.shape[0]
+    positions = along_dim(xp, x.shape, xp.reshape(indices, tuple(sizes)), dim, values.shape)
+    return put_at(xp, x, positions, values, update)
+
+
+def _select(xp: Any, x: Any, params: tuple[int, Any]) -> Any:
+    dim, indices = params
+    return xp.take(x, indices, dim)
+
+
+def _select_gradient(xp: Any, grad: Any, owned: bool, kept: list[Any], step: Any) -> Any:
+    dim, indices = step.params
+    return put_selected(xp, xp.zeros(step.state, grad), dim, indices, grad, "add")
+
+
+def _put(update: str) -> Any:
+    def forward(xp: Any, x: Any, values: Any, params: tuple[int, Any]) -> Any:
+        dim, indices = params
+        expected = [*x.shape]
+        expected[dim] = indices.shape[0]
+        if list(values.shape) != expected:
+            raise ValueError(f"values of shape {expected} are needed")
+        return put_selected(xp, x, dim, indices, values, update)
+
+    return forward
+
+
+def _select_add_gradient(xp: Any, grad: Any, owned: bool, kept: list[Any], step: Any) -> Any:
     return (
-        xp.where(mask, 0.0, grad) if step.mask & LEFT_TRACKED else None,
-        xp.where(mask, grad, 0.0) if step.mask & RIGHT_TRACKED else None,
+        grad if step.mask & LEFT_TRACKED else None,
+        _select(xp, grad, step.params) if step.mask & RIGHT_TRACKED else None,
     )
 
 
-def _mask_where(xp: Any, x: Any, source: Any, mask: Any) -> Any:
-    chosen = xp.where(mask, source, x)
-    if chosen.shape != xp.broadcast_shapes(x.shape, source.shape):
-        raise ValueError(f"a mask of shape {list(mask.shape)} is larger than both")
-    return chosen
+def _select_assign_gradient(xp: Any, grad: Any, owned: bool, kept: list[Any], step: Any) -> Any:
+    x_grad = values_grad = None
+    if step.mask & RIGHT_TRACKED:
+        values_grad = _select(xp, grad, step.params)
+    if step.mask & LEFT_TRACKED:
+        dim, indices = step.params
+        shape = (*grad.shape[:dim], indices.shape[0], *grad.shape[dim + 1 :])
+        x_grad = put_selected(xp, grad, dim, indices, xp.zeros(shape, grad), "assign")
+    return x_grad, values_grad
 
 
-def _mask_fill(xp: Any, x: Any, params: tuple[Any, float]) -> Any:
-    chosen = xp.where(params[0], params[1], x)
-    if chosen.shape != x.shape:
-        raise ValueError(f"a mask of shape {list(params[0].shape)} is larger")
-    return chosen
-
-
-def _mask_fill_gradient(xp: Any, grad: Any, owned: bool, kept: list[Any], step: Any) -> Any:
-    return xp.where(step.params[0], 0.0, grad)
-
-
-MASK_WHERE = Op(
-    "mask_where",
-    Bound.COMPUTE,
-    2,
-    forward=_mask_where,
-    backward=_mask_where_gradient,
-    broadcasts=True,
-    note="the mask",
-)
-MASK_FILL = Op(
-    "mask_fill",
-    Bound.COMPUTE,
+SELECT = Op(
+    "select",
+    Bound.MEMORY,
     1,
-    forward=_mask_fill,
-    backward=_mask_fill_gradient,
-    note="the mask",
+    forward=_select,
+    backward=_select_gradient,
+    state=input_shape,
+    flops=no_flop,
+    note=INDICES_KEPT,
+)
+SELECT_ADD = Op(
+    "select_add",
+    Bound.MEMORY,
+    2,
+    forward=_put("add"),
+    backward=_select_add_gradient,
+    flow=Flow.PASSED,
+    flops=lambda operands, output: math.prod(operands[1]),
+    note=INDICES_KEPT,
+)
+SELECT_ASSIGN = Op(
+    "select_assign",
+    Bound.MEMORY,
+    2,
+    forward=_put("assign"),
+    backward=_select_assign_gradient,
+    flops=no_flop,
+    note=INDICES_KEPT,
 )
 
 
-def _mask_of(x: Tensor, mask: Any) -> Any:
-    """`mask` as the backend's array of x's rank; a flat list of x's size takes x's shape."""
-    array = x.device.namespace.asbool(mask)
-    if array.ndim == 1 and array.shape[0] == math.prod(x.shape):
-        array = x.device.namespace.reshape(array, x.shape)
-    return array
+def _dim_and_indices(x: Tensor, dim: int, indices: Any, name: str) -> tuple[int, Any]:
+    axis = positive_dim(x, dim)
+    array = checked_indices(x, indices, x.shape[axis], name)
+    return axis, x.device.namespace.reshape(array, (math.prod(array.shape),))
 
 
 @operation()
-def mask_where(x: Tensor, mask: Any, source: Tensor) -> Tensor:
-    """`source` where the mask is true, x elsewhere."""
-    return binary(MASK_WHERE, x, source, _mask_of(x, mask))
+def select(x: Tensor, dim: int, indices: Any) -> Tensor:
+    """The slices at `indices` along `dim`, in their order; an index may come twice."""
+    return unary(SELECT, x, _dim_and_indices(x, dim, indices, "select"))
 
 
 @operation()
-def mask_fill(x: Tensor, mask: Any, c: float) -> Tensor:
-    """`c` where the mask is true, x elsewhere."""
-    return unary(MASK_FILL, x, (_mask_of(x, mask), float(c)))
+def select_add(x: Tensor, dim: int, indices: Any, values: Tensor) -> Tensor:
+    """x with the slices of `values` added at `indices` along `dim`."""
+    return many(SELECT_ADD, [x, values], _dim_and_indices(x, dim, indices, "select_add"))
 
 
 @operation()
-def clamp_min(x: Tensor, c: float) -> Tensor:
-    """`c` where x is below it, x elsewhere."""
-    return unary(MASK_FILL, x, (x.device.namespace.less(x.value, c), float(c)))
-
-
-@operation()
-def clamp_max(x: Tensor, c: float) -> Tensor:
-    """`c` where x is above it, x elsewhere."""
-    return unary(MASK_FILL, x, (x.device.namespace.greater(x.value, c), float(c)))
-
-
-@operation()
-def clamp(x: Tensor, min: float, max: float) -> Tensor:
-    """X limited to [min, max]: clamp_max, then clamp_min."""
-    return clamp_min(clamp_max(x, max), min)
+def select_assign(x: Tensor, dim: int, indices: Any, values: Tensor) -> Tensor:
+    """x with its slices at `indices` along `dim` replaced by those of `values`."""
+    return many(SELECT_ASSIGN, [x, values], _dim_and_indices(x, dim, indices, "select_assign"))

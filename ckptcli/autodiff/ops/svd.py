@@ -16,7 +16,7 @@ from typing import Any
 
 from ckptcli.autodiff.apply import unary, with_own_output
 from ckptcli.autodiff.op import Op
-from ckptcli.autodiff.ops.shape import SLICE
+from ckptcli.autodiff.ops.slice import SLICE
 from ckptcli.autodiff.ops.table import operation
 from ckptcli.autodiff.regions import checkpoint_name
 from ckptcli.autodiff.tensor import Tensor

@@ -7,14 +7,27 @@ from __future__ import annotations
 
 from typing import Any
 
-from ckptcli.autodiff.apply import unary
-from ckptcli.autodiff.ops.elementwise import elementwise_op
+from ckptcli.autodiff.apply import binary, unary
+from ckptcli.autodiff.op import KEEPS_BOTH, LEFT_TRACKED, RIGHT_TRACKED, Op, elementwise_op
 from ckptcli.autodiff.ops.table import operation
 from ckptcli.autodiff.tensor import Tensor
+from ckptcli.graph import Bound
 
 
 def _tan_derivative(xp: Any, x: Any) -> Any:
     derivative = xp.square(xp.tan(x))
+    return xp.add(derivative, 1.0, derivative)
+
+
+def _cos_derivative(xp: Any, x: Any) -> Any:
+    derivative = xp.sin(x)
+    return xp.negative(derivative, derivative)
+
+
+def _tanh_derivative(xp: Any, x: Any) -> Any:
+    derivative = xp.tanh(x)
+    derivative = xp.square(derivative, derivative)
+    derivative = xp.negative(derivative, derivative)
     return xp.add(derivative, 1.0, derivative)
 
 
@@ -47,15 +60,48 @@ def _atanh_derivative(xp: Any, x: Any) -> Any:
     return xp.reciprocal(xp.subtract(1.0, xp.square(x)))
 
 
+def _atan2_gradient(xp: Any, grad: Any, owned: bool, kept: list[Any], step: Any) -> Any:
+    x, y = kept.pop(), kept.pop()
+    scale = xp.divide(grad, xp.add(xp.square(x), xp.square(y)))
+    return (
+        xp.multiply(scale, x) if step.mask & LEFT_TRACKED else None,
+        xp.multiply(scale, xp.negative(y)) if step.mask & RIGHT_TRACKED else None,
+    )
+
+
+SIN = elementwise_op("sin", lambda xp, x, _: xp.sin(x), lambda xp, x: xp.cos(x))
+COS = elementwise_op("cos", lambda xp, x, _: xp.cos(x), _cos_derivative)
 TAN = elementwise_op("tan", lambda xp, x, _: xp.tan(x), _tan_derivative, True)
 SINH = elementwise_op("sinh", lambda xp, x, _: xp.sinh(x), lambda xp, x: xp.cosh(x))
 COSH = elementwise_op("cosh", lambda xp, x, _: xp.cosh(x), lambda xp, x: xp.sinh(x))
+TANH = elementwise_op("tanh", lambda xp, x, _: xp.tanh(x), _tanh_derivative, True)
 ASIN = elementwise_op("asin", lambda xp, x, _: xp.asin(x), _asin_derivative)
 ACOS = elementwise_op("acos", lambda xp, x, _: xp.acos(x), _acos_derivative)
 ATAN = elementwise_op("atan", lambda xp, x, _: xp.atan(x), _atan_derivative)
 ASINH = elementwise_op("asinh", lambda xp, x, _: xp.asinh(x), _asinh_derivative)
 ACOSH = elementwise_op("acosh", lambda xp, x, _: xp.acosh(x), _acosh_derivative)
 ATANH = elementwise_op("atanh", lambda xp, x, _: xp.atanh(x), _atanh_derivative)
+ATAN2 = Op(
+    "atan2",
+    Bound.MEMORY,
+    2,
+    forward=lambda xp, y, x, _: xp.atan2(y, x),
+    backward=_atan2_gradient,
+    keeps=KEEPS_BOTH,
+    broadcasts=True,
+)
+
+
+@operation()
+def sin(x: Tensor) -> Tensor:
+    """The sine."""
+    return unary(SIN, x)
+
+
+@operation()
+def cos(x: Tensor) -> Tensor:
+    """The cosine."""
+    return unary(COS, x)
 
 
 @operation()
@@ -74,6 +120,12 @@ def sinh(x: Tensor) -> Tensor:
 def cosh(x: Tensor) -> Tensor:
     """The hyperbolic cosine."""
     return unary(COSH, x)
+
+
+@operation()
+def tanh(x: Tensor) -> Tensor:
+    """The hyperbolic tangent."""
+    return unary(TANH, x)
 
 
 @operation()
@@ -110,3 +162,9 @@ def acosh(x: Tensor) -> Tensor:
 def atanh(x: Tensor) -> Tensor:
     """The inverse of the hyperbolic tangent."""
     return unary(ATANH, x)
+
+
+@operation()
+def atan2(y: Tensor, x: Tensor) -> Tensor:
+    """The angle of the point (x, y)."""
+    return binary(ATAN2, y, x)

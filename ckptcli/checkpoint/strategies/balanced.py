@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from ckptcli.checkpoint.strategies.base import Strategy
 from ckptcli.checkpoint.strategies.registry import register
-from ckptcli.graph import Node, Step
+from ckptcli.graph import Node, Operation
 
 
 @register
@@ -23,5 +23,5 @@ class BalancedCheckpointing(Strategy):
     follows_marks: ClassVar[bool] = True
 
     def recomputes(self, node: Node) -> bool:
-        op: Step = node.op  # type: ignore[assignment]
+        op: Operation = node.op  # type: ignore[assignment]
         return op.memory_bound and node.mask == op.all_tracked

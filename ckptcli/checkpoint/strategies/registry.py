@@ -39,13 +39,13 @@ def parse_strategy(text: str) -> Strategy:
         UsageError: arguments that the strategy does not take, or a name that is no strategy.
     """
     keyword, _, arguments = text.partition(":")
-    known = registry()
-    if keyword in known:
-        return known[keyword].parse(arguments)
+    strategies = registry()
+    if keyword in strategies:
+        return strategies[keyword].parse(arguments)
     if not is_user_code(text):
-        raise UnknownNameError("strategy", keyword, known)
-    found = load_name(text)
-    strategy = found() if isinstance(found, type) else found
+        raise UnknownNameError("strategy", keyword, strategies)
+    value = load_name(text)
+    strategy = value() if isinstance(value, type) else value
     if not isinstance(strategy, Strategy):
         raise UsageError(
             f"`{text}` is not a strategy",

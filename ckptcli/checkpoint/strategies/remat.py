@@ -15,8 +15,8 @@ from ckptcli.checkpoint.policies import (
     parse_policy,
     save_from_both_policies,
     save_only_these_names,
-    split_outside_brackets,
 )
+from ckptcli.checkpoint.policies.grammar import split_outside_brackets
 from ckptcli.checkpoint.strategies.base import LayerRegion, Strategy
 from ckptcli.checkpoint.strategies.registry import register
 from ckptcli.errors import UnknownNameError, UsageError

@@ -1,10 +1,11 @@
-"""Broadcasting, and sums, which are its gradient."""
+"""Broadcasting, and the sum that undoes it in a gradient."""
 
 from __future__ import annotations
 
 from ckptcli.traced.node import Shape
 from ckptcli.traced.op import Op
-from ckptcli.traced.ops.reshaping import reshape
+from ckptcli.traced.ops.reduction import sum_dim, total
+from ckptcli.traced.ops.reshape import reshape
 from ckptcli.traced.tensor import Tensor, apply, traced_op
 
 
@@ -29,29 +30,11 @@ def _checked_target(shape: Shape, target: Shape) -> Shape:
     return target
 
 
-def _summed(shape: Shape, dim: int) -> Shape:
-    if not 0 <= dim < len(shape):
-        raise ValueError(f"it has no axis {dim}")
-    return (*shape[:dim], 1, *shape[dim + 1 :])
-
-
 BROADCAST = Op(
     "broadcast_to",
     forward=lambda xp, x, target: xp.broadcast_to(x, target),
     shape=_checked_target,
     vjp=lambda g, out, x, target: (sum_to(g, x.shape),),
-)
-SUM = Op(
-    "sum",
-    forward=lambda xp, x: xp.sum_all(x),
-    shape=lambda shape: (1,),
-    vjp=lambda g, out, x: (g.broadcast_to(x.shape),),
-)
-SUM_DIM = Op(
-    "sum_dim",
-    forward=lambda xp, x, dim: xp.sum_dim(x, dim),
-    shape=_summed,
-    vjp=lambda g, out, x, dim: (g.broadcast_to(x.shape),),
 )
 
 
@@ -59,18 +42,6 @@ SUM_DIM = Op(
 def broadcast_to(x: Tensor, shape: Shape) -> Tensor:
     """The same values in a larger shape."""
     return x if x.shape == tuple(shape) else apply(BROADCAST, (x,), (tuple(shape),))
-
-
-@traced_op("sum")
-def total(x: Tensor) -> Tensor:
-    """The sum of all elements, shape (1,)."""
-    return apply(SUM, (x,))
-
-
-@traced_op()
-def sum_dim(x: Tensor, dim: int) -> Tensor:
-    """The sum over one axis from 0, which stays with size 1."""
-    return apply(SUM_DIM, (x,), (dim,))
 
 
 def sum_to(x: Tensor, shape: Shape) -> Tensor:

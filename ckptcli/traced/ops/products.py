@@ -7,7 +7,8 @@ from collections.abc import Sequence
 
 from ckptcli.traced.node import Shape
 from ckptcli.traced.op import Op
-from ckptcli.traced.ops.reshaping import permute, reshape
+from ckptcli.traced.ops.permute import permute
+from ckptcli.traced.ops.reshape import reshape
 from ckptcli.traced.tensor import Tensor, apply, traced_op
 
 

@@ -13,9 +13,11 @@ from typing import Any
 
 from ckptcli.traced.node import Shape
 from ckptcli.traced.op import Op
-from ckptcli.traced.ops.parts import output
+from ckptcli.traced.ops.output import output
+from ckptcli.traced.ops.permute import transpose
 from ckptcli.traced.ops.products import matmul
-from ckptcli.traced.ops.reshaping import diagonal_matrix, reshape, transpose
+from ckptcli.traced.ops.reshape import reshape
+from ckptcli.traced.ops.slice import diagonal_matrix
 from ckptcli.traced.tensor import Tensor, apply, traced_op
 
 BROADENING = 1e-12

@@ -1,18 +1,50 @@
-"""Views made of reshape and slice.
+"""The same elements in another shape: memory bound. All are made of reshape.
 
-Source: Burn 0.22.1, `burn-tensor/src/tensor/api/base.rs`.
+Source: Burn 0.22.1, `burn-autodiff/src/ops/tensor.rs`, `burn-tensor/src/tensor/api/base.rs`.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 from ckptcli.autodiff.apply import unary
-from ckptcli.autodiff.ops.shape import RESHAPE, SLICE, positive_dim, reshape
+from ckptcli.autodiff.op import Flow, Op, input_shape, no_flop
 from ckptcli.autodiff.ops.table import operation
-from ckptcli.autodiff.tensor import Tensor, method
+from ckptcli.autodiff.positions import positive_dim
+from ckptcli.autodiff.tensor import Tensor
 from ckptcli.errors import ShapeError
+from ckptcli.graph import Bound
+
+
+def _reshape_gradient(xp: Any, grad: Any, owned: bool, kept: list[Any], step: Any) -> Any:
+    return xp.reshape(grad, step.state)
+
+
+RESHAPE = Op(
+    "reshape",
+    Bound.MEMORY,
+    1,
+    forward=lambda xp, x, shape: xp.reshape(x, shape),
+    backward=_reshape_gradient,
+    state=input_shape,
+    flow=Flow.PASSED,
+    flops=no_flop,
+    is_view=True,
+)
+
+
+@operation()
+def reshape(x: Tensor, shape: Sequence[int]) -> Tensor:
+    """Another shape of the same size; one size may be -1.
+
+    Raises:
+        ShapeError: the sizes differ, or the shape has rank 0.
+    """
+    if not shape:
+        raise ShapeError("`reshape` cannot give rank 0", "a scalar has shape [1]")
+    return unary(RESHAPE, x, tuple(shape))
 
 
 @operation()
@@ -47,28 +79,3 @@ def flatten(x: Tensor, start_dim: int, end_dim: int) -> Tensor:
         raise ShapeError(f"`flatten` got start_dim {start} after end_dim {end}")
     merged = math.prod(x.shape[start : end + 1])
     return unary(RESHAPE, x, (*x.shape[:start], merged, *x.shape[end + 1 :]))
-
-
-@operation()
-def narrow(x: Tensor, dim: int, start: int, length: int) -> Tensor:
-    """`length` elements from `start` along `dim`.
-
-    Raises:
-        ShapeError: they are not all there.
-    """
-    axis = positive_dim(x, dim)
-    if start < 0 or length < 0 or start + length > x.shape[axis]:
-        raise ShapeError(
-            f"`narrow` cannot take {length} from {start} along dim {axis} of {list(x.shape)}"
-        )
-    return unary(SLICE, x, ((slice(None),) * axis) + (slice(start, start + length),))
-
-
-@method()
-def chunk(x: Tensor, chunks: int, dim: int) -> list[Tensor]:
-    """At most `chunks` pieces along `dim`, each a slice; the last may be shorter."""
-    axis = positive_dim(x, dim)
-    size = x.shape[axis]
-    length = max(1, math.ceil(size / chunks))
-    starts: Sequence[int] = range(0, size, length)
-    return [narrow(x, axis, start, min(length, size - start)) for start in starts]

@@ -1,4 +1,4 @@
-"""The layers of a network that are one node each: linear and embedding. Compute bound.
+"""The linear layer as one node: compute bound.
 
 Source: Burn 0.22.1, `burn-autodiff/src/ops/module.rs`.
 """
@@ -8,14 +8,11 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ckptcli.autodiff.apply import many, unary
-from ckptcli.autodiff.op import KEEPS_LINEAR, Op, no_flop
-from ckptcli.autodiff.ops.indexing import put_selected
-from ckptcli.autodiff.ops.shape import reshape
+from ckptcli.autodiff.apply import many
+from ckptcli.autodiff.op import KEEPS_LINEAR, Op
+from ckptcli.autodiff.ops.reshape import reshape
 from ckptcli.autodiff.ops.table import operation
-from ckptcli.autodiff.positions import checked_indices
 from ckptcli.autodiff.tensor import Tensor
-from ckptcli.errors import ShapeError
 from ckptcli.graph import Bound
 
 X_TRACKED, WEIGHT_TRACKED, BIAS_TRACKED = 1, 2, 4
@@ -44,18 +41,6 @@ def _linear_gradient(xp: Any, grad: Any, owned: bool, kept: list[Any], step: Any
     return (x_grad, weight_grad, bias_grad)[: len(step.parents)]
 
 
-def _embedding(xp: Any, weights: Any, indices: Any) -> Any:
-    rows = xp.take(weights, xp.reshape(indices, (math.prod(indices.shape),)), 0)
-    return xp.reshape(rows, (*indices.shape, weights.shape[1]))
-
-
-def _embedding_gradient(xp: Any, grad: Any, owned: bool, kept: list[Any], step: Any) -> Any:
-    weights, indices = step.state, step.params
-    flat = xp.reshape(indices, (math.prod(indices.shape),))
-    rows = xp.reshape(grad, (flat.shape[0], weights.shape[1]))
-    return put_selected(xp, xp.zeros(weights.shape, grad), 0, flat, rows, "add")
-
-
 LINEAR = Op(
     "linear",
     Bound.COMPUTE,
@@ -67,31 +52,11 @@ LINEAR = Op(
         2 * math.prod(output) * operands[0][-1] + math.prod(output) * (len(operands) - 2)
     ),
 )
-EMBEDDING = Op(
-    "embedding",
-    Bound.COMPUTE,
-    1,
-    forward=_embedding,
-    backward=_embedding_gradient,
-    state=lambda xp, out, weights, indices: weights,
-    flops=no_flop,
-    note="the weights by value, the integer indices",
-)
 
 
 @operation()
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """X @ weight + bias as one node; weight is [inputs, outputs]. Rank 1 is reshaped around it."""
+    """x @ weight + bias as one node; weight is [inputs, outputs]. Rank 1 is reshaped around it."""
     if len(x.shape) == 1:
         return reshape(linear(reshape(x, [1, -1]), weight, bias), [-1])
     return many(LINEAR, [x, weight] if bias is None else [x, weight, bias])
-
-
-@operation()
-def embedding(weights: Tensor, indices: Any) -> Tensor:
-    """The row of `weights` for each index: shape [*indices, width]."""
-    if len(weights.shape) != 2:
-        raise ShapeError(f"`embedding` needs weights of rank 2, got {list(weights.shape)}")
-    return unary(
-        EMBEDDING, weights, checked_indices(weights, indices, weights.shape[0], "embedding")
-    )

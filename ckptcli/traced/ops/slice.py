@@ -1,29 +1,13 @@
-"""Ops that move or choose elements and compute nothing."""
+"""The elements at slices, putting them back, and diagonals, which are slices of a flat matrix."""
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from ckptcli.traced.node import Shape
 from ckptcli.traced.op import Op
+from ckptcli.traced.ops.reshape import reshape
 from ckptcli.traced.tensor import Tensor, apply, traced_op
-
-
-def _reshaped(shape: Shape, target: Shape) -> Shape:
-    if math.prod(shape) != math.prod(target):
-        raise ValueError(f"it has no {list(target)} elements")
-    return target
-
-
-def _permuted(shape: Shape, axes: tuple[int, ...]) -> Shape:
-    if sorted(axes) != list(range(len(shape))):
-        raise ValueError(f"{list(axes)} is no order of its axes")
-    return tuple(shape[axis] for axis in axes)
-
-
-def _inverse(axes: tuple[int, ...]) -> tuple[int, ...]:
-    return tuple(sorted(range(len(axes)), key=axes.__getitem__))
 
 
 def _sliced(shape: Shape, slices: tuple[slice, ...]) -> Shape:
@@ -38,18 +22,6 @@ def _padded(shape: Shape, target: Shape, slices: tuple[slice, ...]) -> Shape:
     return target
 
 
-RESHAPE = Op(
-    "reshape",
-    forward=lambda xp, x, target: xp.reshape(x, target),
-    shape=_reshaped,
-    vjp=lambda g, out, x, target: (g.reshape(x.shape),),
-)
-PERMUTE = Op(
-    "permute",
-    forward=lambda xp, x, axes: xp.permute_dims(x, axes),
-    shape=_permuted,
-    vjp=lambda g, out, x, axes: (g.permute(_inverse(axes)),),
-)
 SLICE = Op(
     "slice",
     forward=lambda xp, x, slices: xp.take_slices(x, slices),
@@ -62,25 +34,6 @@ PUT_SLICES = Op(
     shape=_padded,
     vjp=lambda g, out, x, target, slices: (apply(SLICE, (g,), (slices,)),),
 )
-
-
-@traced_op()
-def reshape(x: Tensor, shape: Shape) -> Tensor:
-    """Another shape of the same size."""
-    return x if x.shape == tuple(shape) else apply(RESHAPE, (x,), (tuple(shape),))
-
-
-@traced_op()
-def permute(x: Tensor, axes: tuple[int, ...]) -> Tensor:
-    """The axes in another order."""
-    return apply(PERMUTE, (x,), (tuple(axes),))
-
-
-@traced_op()
-def transpose(x: Tensor) -> Tensor:
-    """The last two axes swapped."""
-    rank = len(x.shape)
-    return permute(x, (*range(rank - 2), rank - 1, rank - 2))
 
 
 @traced_op()

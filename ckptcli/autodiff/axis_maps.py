@@ -11,13 +11,15 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
+from ckptcli.autodiff.op import KEEPS_INPUT, Op
 from ckptcli.autodiff.windows import Window
+from ckptcli.graph import Bound
 
 Matrix = tuple[tuple[float, ...], ...]
 
 
 def apply_maps(xp: Any, x: Any, maps: Sequence[Matrix], transposed: bool = False) -> Any:
-    """X with each of its last axes mapped by one matrix."""
+    """x with each of its last axes mapped by one matrix."""
     rank = len(x.shape)
     for position, rows in enumerate(maps):
         axis = rank - len(maps) + position
@@ -27,6 +29,24 @@ def apply_maps(xp: Any, x: Any, maps: Sequence[Matrix], transposed: bool = False
         swapped = xp.matmul(xp.swap_dims(x, axis, rank - 1), matrix)
         x = xp.swap_dims(swapped, axis, rank - 1)
     return x
+
+
+def _gradient(xp: Any, grad: Any, owned: bool, kept: list[Any], step: Any) -> Any:
+    """Linear, so the input that Burn keeps is not looked at."""
+    return apply_maps(xp, grad, step.params, transposed=True)
+
+
+def axis_maps_op(name: str) -> Op:
+    """An op whose static arguments are the maps of its last axes."""
+    return Op(
+        name,
+        Bound.COMPUTE,
+        1,
+        forward=lambda xp, x, maps: apply_maps(xp, x, maps),
+        backward=_gradient,
+        keeps=KEEPS_INPUT,
+        flops=lambda operands, output: 2 * math.prod(operands[0]),
+    )
 
 
 @lru_cache(maxsize=256)

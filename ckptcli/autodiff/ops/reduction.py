@@ -1,5 +1,8 @@
 """Reductions: compute bound. A full reduction has shape (1,); a reduced dim stays with size 1.
 
+A product's state holds its input and its own output: its gradient is product / factor, nan where a
+factor is 0, as in Burn.
+
 Source: Burn 0.22.1, `burn-autodiff/src/ops/tensor.rs` (maxima are in `extremes.py`).
 """
 
@@ -9,17 +12,13 @@ import math
 from typing import Any
 
 from ckptcli.autodiff.apply import binary, unary
-from ckptcli.autodiff.op import Flow, Op, one_flop_an_input
+from ckptcli.autodiff.op import Flow, Op, input_shape, one_flop_an_input
 from ckptcli.autodiff.ops.arithmetic import DIV_SCALAR, MUL, SUB
-from ckptcli.autodiff.ops.shape import positive_dim
 from ckptcli.autodiff.ops.table import operation
+from ckptcli.autodiff.positions import positive_dim
 from ckptcli.autodiff.tensor import Tensor, method, new_leaf
 from ckptcli.backends.base import Array
 from ckptcli.graph import Bound
-
-
-def _shape(xp: Any, out: Any, x: Any, params: Any) -> Any:
-    return x.shape
 
 
 def _sum_gradient(xp: Any, grad: Any, owned: bool, kept: list[Any], step: Any) -> Any:
@@ -43,13 +42,29 @@ def _mean_dim(xp: Any, x: Any, dim: int) -> Any:
     return xp.divide(xp.sum_dim(x, dim), x.shape[dim])
 
 
+KEPT = "input and output by value"
+
+
+def _input_and_output(xp: Any, out: Any, x: Any, params: Any) -> Any:
+    return x, out
+
+
+def _prod(xp: Any, x: Any, _: Any) -> Any:
+    return xp.prod_dim(xp.reshape(x, (math.prod(x.shape),)), 0)
+
+
+def _prod_gradient(xp: Any, grad: Any, owned: bool, kept: list[Any], step: Any) -> Any:
+    x, out = step.state
+    return xp.divide(xp.multiply(grad, out), x)
+
+
 SUM = Op(
     "sum",
     Bound.COMPUTE,
     1,
     forward=lambda xp, x, _: xp.sum_all(x),
     backward=_sum_gradient,
-    state=_shape,
+    state=input_shape,
     flow=Flow.SHARED,
     flops=one_flop_an_input,
 )
@@ -59,7 +74,7 @@ MEAN = Op(
     1,
     forward=_mean,
     backward=_mean_gradient,
-    state=_shape,
+    state=input_shape,
     flow=Flow.SHARED,
     flops=one_flop_an_input,
 )
@@ -69,7 +84,7 @@ SUM_DIM = Op(
     1,
     forward=lambda xp, x, dim: xp.sum_dim(x, dim),
     backward=_sum_gradient,
-    state=_shape,
+    state=input_shape,
     flow=Flow.SHARED,
     flops=one_flop_an_input,
 )
@@ -79,9 +94,29 @@ MEAN_DIM = Op(
     1,
     forward=_mean_dim,
     backward=_mean_dim_gradient,
-    state=_shape,
+    state=input_shape,
     flow=Flow.SHARED,
     flops=one_flop_an_input,
+)
+PROD = Op(
+    "prod",
+    Bound.COMPUTE,
+    1,
+    forward=_prod,
+    backward=_prod_gradient,
+    state=_input_and_output,
+    flops=one_flop_an_input,
+    note=KEPT,
+)
+PROD_DIM = Op(
+    "prod_dim",
+    Bound.COMPUTE,
+    1,
+    forward=lambda xp, x, dim: xp.prod_dim(x, dim),
+    backward=_prod_gradient,
+    state=_input_and_output,
+    flops=one_flop_an_input,
+    note=KEPT,
 )
 
 
@@ -107,6 +142,18 @@ def sum_dim(x: Tensor, dim: int) -> Tensor:
 def mean_dim(x: Tensor, dim: int) -> Tensor:
     """The mean over `dim`, which stays with size 1."""
     return unary(MEAN_DIM, x, positive_dim(x, dim))
+
+
+@operation()
+def prod(x: Tensor) -> Tensor:
+    """The product of all elements, shape (1,)."""
+    return unary(PROD, x)
+
+
+@operation()
+def prod_dim(x: Tensor, dim: int) -> Tensor:
+    """The product over `dim`, which stays with size 1."""
+    return unary(PROD_DIM, x, positive_dim(x, dim))
 
 
 @operation()

@@ -1,4 +1,4 @@
-"""Ops that make a leaf: they have no step on the tape."""
+"""A leaf of an intermediate value: no step on the tape."""
 
 from __future__ import annotations
 

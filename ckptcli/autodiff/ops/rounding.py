@@ -1,4 +1,4 @@
-"""Functions that are flat between steps: memory bound, keep nothing, gradient zero.
+"""Rounding: flat between steps, so memory bound, keeps nothing, gradient zero.
 
 Source: Burn 0.22.1, `burn-autodiff/src/ops/tensor.rs`.
 """
@@ -19,28 +19,14 @@ def _zero_gradient(xp: Any, grad: Any, owned: bool, kept: list[Any], step: Any) 
     return xp.zeros_like(grad)
 
 
-def _sign_gradient(xp: Any, grad: Any, owned: bool, kept: list[Any], step: Any) -> Any:
-    """Burn's product with zero: nan where the gradient is not finite."""
-    return xp.multiply(grad, 0.0, grad if owned else None)
+def _rounding(name: str, forward: Callable[..., Any]) -> Op:
+    return Op(name, Bound.MEMORY, 1, forward, _zero_gradient)
 
 
-def _stepwise(
-    name: str, forward: Callable[..., Any], backward: Callable[..., Any] = _zero_gradient
-) -> Op:
-    return Op(name, Bound.MEMORY, 1, forward, backward)
-
-
-SIGN = _stepwise("sign", lambda xp, x, _: xp.sign(x), _sign_gradient)
-ROUND = _stepwise("round", lambda xp, x, _: xp.round(x))
-FLOOR = _stepwise("floor", lambda xp, x, _: xp.floor(x))
-CEIL = _stepwise("ceil", lambda xp, x, _: xp.ceil(x))
-TRUNC = _stepwise("trunc", lambda xp, x, _: xp.trunc(x))
-
-
-@operation()
-def sign(x: Tensor) -> Tensor:
-    """-1, 0 or 1."""
-    return unary(SIGN, x)
+ROUND = _rounding("round", lambda xp, x, _: xp.round(x))
+FLOOR = _rounding("floor", lambda xp, x, _: xp.floor(x))
+CEIL = _rounding("ceil", lambda xp, x, _: xp.ceil(x))
+TRUNC = _rounding("trunc", lambda xp, x, _: xp.trunc(x))
 
 
 @operation(name="round")

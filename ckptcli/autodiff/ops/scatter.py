@@ -1,0 +1,191 @@
+"""Single elements and vectors put at their indices: compute bound.
+
+`scatter` and `scatter_nd` with the update "assign" or "mul" want each place at most once: with
+repeated indices the gradient is Burn's, in which every update takes the whole gradient.
+
+Source: Burn 0.22.1, `burn-autodiff/src/ops/tensor.rs`.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from ckptcli.autodiff.apply import many
+from ckptcli.autodiff.op import LEFT_TRACKED, RIGHT_TRACKED, Flow, Op, no_flop
+from ckptcli.autodiff.ops.gather import (
+    Params,
+    gather_at,
+    index_vectors,
+    indices_along,
+    positions_of,
+    taken_shape,
+)
+from ckptcli.autodiff.ops.table import operation
+from ckptcli.autodiff.positions import INDICES_KEPT, put_at
+from ckptcli.autodiff.tensor import Tensor
+from ckptcli.errors import ShapeError
+from ckptcli.graph import Bound
+
+
+def _scatter(update: str) -> Any:
+    def forward(xp: Any, x: Any, values: Any, params: Params) -> Any:
+        expected = taken_shape(x.shape, params)
+        if values.shape != expected:
+            raise ValueError(f"values of shape {list(expected)} are needed")
+        return put_at(xp, x, positions_of(xp, x.shape, params), values, update)
+
+    return forward
+
+
+def _scatter_add_gradient(xp: Any, grad: Any, owned: bool, kept: list[Any], step: Any) -> Any:
+    return (
+        grad if step.mask & LEFT_TRACKED else None,
+        gather_at(xp, grad, step.params) if step.mask & RIGHT_TRACKED else None,
+    )
+
+
+def _scatter_assign_gradient(xp: Any, grad: Any, owned: bool, kept: list[Any], step: Any) -> Any:
+    x_grad = values_grad = None
+    if step.mask & RIGHT_TRACKED:
+        values_grad = gather_at(xp, grad, step.params)
+    if step.mask & LEFT_TRACKED:
+        positions = positions_of(xp, grad.shape, step.params)
+        zeros = xp.zeros(step.state, grad)
+        x_grad = put_at(xp, grad, positions, zeros, "assign")
+    return x_grad, values_grad
+
+
+def _scatter_mul_state(xp: Any, out: Any, x: Any, values: Any, params: Params) -> Any:
+    """Each factor that the other's gradient needs, by value: the checkpointer has neither."""
+    mask = params[2]
+    return x if mask & RIGHT_TRACKED else None, values if mask & LEFT_TRACKED else None
+
+
+def _scatter_mul_gradient(xp: Any, grad: Any, owned: bool, kept: list[Any], step: Any) -> Any:
+    x, values = step.state
+    x_grad = values_grad = None
+    if step.mask & RIGHT_TRACKED:
+        values_grad = gather_at(xp, xp.multiply(grad, x), step.params)
+    if step.mask & LEFT_TRACKED:
+        x_grad = put_at(xp, grad, positions_of(xp, grad.shape, step.params), values, "mul")
+    return x_grad, values_grad
+
+
+def _scatter_extreme_gradient(xp: Any, grad: Any, owned: bool, kept: list[Any], step: Any) -> Any:
+    """Where the value replaced the element it gets the gradient, elsewhere the element does."""
+    x, values = step.state
+    wins = xp.less if step.op.name == "scatter_nd_min" else xp.greater
+    replaced = wins(values, gather_at(xp, x, step.params))
+    taken = gather_at(xp, grad, step.params)
+    x_grad = values_grad = None
+    if step.mask & RIGHT_TRACKED:
+        values_grad = xp.where(replaced, taken, 0.0)
+    if step.mask & LEFT_TRACKED:
+        positions = positions_of(xp, grad.shape, step.params)
+        x_grad = put_at(xp, grad, positions, xp.where(replaced, 0.0, taken), "assign")
+    return x_grad, values_grad
+
+
+def _values_shape(xp: Any, out: Any, x: Any, values: Any, params: Params) -> Any:
+    return values.shape
+
+
+def _summary(function: str, update: str) -> str:
+    return f"`{function}` with the update {update}."
+
+
+def _adding(function: str) -> Op:
+    return Op(
+        f"{function}_add",
+        Bound.COMPUTE,
+        2,
+        forward=_scatter("add"),
+        backward=_scatter_add_gradient,
+        flow=Flow.PASSED,
+        flops=lambda operands, output: math.prod(operands[1]),
+        note=INDICES_KEPT,
+        summary=_summary(function, "add"),
+    )
+
+
+def _replacing(function: str) -> Op:
+    return Op(
+        f"{function}_assign",
+        Bound.COMPUTE,
+        2,
+        forward=_scatter("assign"),
+        backward=_scatter_assign_gradient,
+        state=_values_shape,
+        flops=no_flop,
+        note=INDICES_KEPT,
+        summary=_summary(function, "assign"),
+    )
+
+
+def _extreme(update: str) -> Op:
+    return Op(
+        f"scatter_nd_{update}",
+        Bound.COMPUTE,
+        2,
+        forward=_scatter(update),
+        backward=_scatter_extreme_gradient,
+        state=lambda xp, out, x, values, params: (x, values),
+        flops=lambda operands, output: math.prod(operands[1]),
+        note="both operands by value, the integer indices",
+        summary=_summary("scatter_nd", update),
+    )
+
+
+SCATTER_ADD = _adding("scatter")
+SCATTER_ASSIGN = _replacing("scatter")
+SCATTER_ND_ADD = _adding("scatter_nd")
+SCATTER_ND_ASSIGN = _replacing("scatter_nd")
+SCATTER_ND_MUL = Op(
+    "scatter_nd_mul",
+    Bound.COMPUTE,
+    2,
+    forward=_scatter("mul"),
+    backward=_scatter_mul_gradient,
+    state=_scatter_mul_state,
+    flops=lambda operands, output: math.prod(operands[1]),
+    note="each operand that the other's gradient needs, by value; the integer indices",
+    summary=_summary("scatter_nd", "mul"),
+)
+SCATTER_ND_MIN = _extreme("min")
+SCATTER_ND_MAX = _extreme("max")
+_SCATTER = {"add": SCATTER_ADD, "assign": SCATTER_ASSIGN}
+_SCATTER_ND = {
+    "add": SCATTER_ND_ADD,
+    "assign": SCATTER_ND_ASSIGN,
+    "mul": SCATTER_ND_MUL,
+    "min": SCATTER_ND_MIN,
+    "max": SCATTER_ND_MAX,
+}
+
+
+@operation()
+def scatter_add(x: Tensor, dim: int, indices: Any, values: Tensor) -> Tensor:
+    """x with each value added at its index along `dim`."""
+    return scatter(x, dim, indices, values, "add")
+
+
+@operation()
+def scatter(x: Tensor, dim: int, indices: Any, values: Tensor, update: str = "add") -> Tensor:
+    """x with each value put at its index along `dim`; `update` is add or assign."""
+    op = _op_for(_SCATTER, "scatter", update)
+    return many(op, [x, values], indices_along(x, dim, indices, "scatter"))
+
+
+@operation()
+def scatter_nd(x: Tensor, indices: Any, values: Tensor, update: str = "add") -> Tensor:
+    """x with values put where index vectors point; `update` is add, assign, mul, min or max."""
+    op = _op_for(_SCATTER_ND, "scatter_nd", update)
+    mask = x.node.tracked | values.node.tracked << 1
+    return many(op, [x, values], (*index_vectors(x, indices, "scatter_nd"), mask))
+
+
+def _op_for(ops: dict[str, Op], name: str, update: str) -> Op:
+    if update not in ops:
+        raise ShapeError(f"`{name}` has no update `{update}`", f"use {' or '.join(ops)}")
+    return ops[update]
