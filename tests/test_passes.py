@@ -80,7 +80,7 @@ def test_the_halves_of_an_opened_pass_run_again_and_again() -> None:
     assert np.array_equal(w0[0].numpy(), w0[1].numpy())
 
 
-@pytest.mark.parametrize("name", ["none", "balanced", "remat:every=2", "segments:2"])
+@pytest.mark.parametrize("name", ["none", "balanced", "remat:every=2", "segments:2", "sqrt:count"])
 def test_a_strategy_for_every_program_is_its_own_preparation(name: str) -> None:
     def never() -> ProgramGraph:
         raise AssertionError("asked for the program")
