@@ -8,7 +8,7 @@ import pytest
 
 from ckptcli.autodiff.device import device
 from ckptcli.backends import open_backend
-from ckptcli.checkpoint.layer_bytes import layer_bytes
+from ckptcli.checkpoint.layer_bytes import grouped, layer_bytes
 from ckptcli.checkpoint.segments import least_peak
 from ckptcli.checkpoint.strategies.base import Strategy
 from ckptcli.checkpoint.strategies.registry import parse_strategy
@@ -45,6 +45,33 @@ def make(device):
 """
 WIDE_BYTES, NARROW_BYTES = 1024 * 64 * 4, 1024 * 8 * 4
 """What one value of a layer takes: of the nine, the first three are eight times as wide."""
+
+HOURGLASS = """
+import numpy as np
+
+def make(device):
+    rng = np.random.Generator(np.random.PCG64(0))
+    weights = [
+        device.tensor((rng.normal(size=(32, 32)) / 6).astype("float32")).require_grad()
+        for _ in range(9)
+    ]
+    x = device.tensor(rng.random((1024, 32)).astype("float32"))
+
+    def loss():
+        h, skips = x, {}
+        for layer in device.layers(9):
+            rows = h.shape[0]
+            if layer < 5:
+                h = h.narrow(0, 0, rows // 2) + h.narrow(0, rows // 2, rows // 2)
+            else:
+                h = h.reshape([1, rows, 32]).expand([2, rows, 32]).reshape([2 * rows, 32])
+                h = h * skips[2 * rows]
+            h = h.matmul(weights[layer]).silu()
+            skips[h.shape[0]] = h
+        return h.sum()
+
+    return loss
+"""
 
 TWO_LOOPS = """
 def make(device):
@@ -92,6 +119,45 @@ def test_where_layers_differ_the_peak_is_lower_and_every_bit_the_same(opened: Op
     assert by_count.outcome.recomputed_by_op == {"matmul": 9, "sigmoid": 9, "mul": 6}
     assert by_bytes.memory.saved_bytes == WIDE_BYTES + NARROW_BYTES
     assert by_bytes.memory.saved_tensors == 2
+
+
+def test_values_that_skip_layers_are_held_once_and_the_peak_is_lower(opened: Opener) -> None:
+    """Layers that halve the rows, then double them, each beside what a layer on the way in made."""
+    workload = opened(HOURGLASS)
+    none, by_bytes, by_count = (measured(workload, name) for name in ("none", "sqrt", "sqrt:count"))
+    peaks = [p.memory.ledger_peak_backward_bytes for p in (none, by_bytes, by_count)]
+    assert peaks == [1228808, 675844, 806920]
+    assert {p.outcome.grad_sha256 for p in (none, by_bytes, by_count)} == {none.outcome.grad_sha256}
+    graph = program_graph(workload, open_backend())
+    (layers,) = layer_bytes(graph)
+    for strategy, found in (("sqrt", by_bytes), ("sqrt:count", by_count)):
+        grouping = grouped(layers, sizes(prepared(strategy, workload), 9))
+        assert sum(grouping.held_bytes) == found.memory.saved_bytes
+
+
+COLLECTED = """
+def make(device):
+    w = device.tensor([[0.5] * 8] * 8).require_grad()
+
+    def loss():
+        h, total = w, []
+        for layer in device.layers(4):
+            h = h.sin().cos()
+            total.append(h)
+        return sum((each.square().sum() for each in total[1:]), total[0].square().sum())
+
+    return loss
+"""
+
+
+def test_what_is_needed_after_the_layers_is_held_wherever_they_are_cut(opened: Opener) -> None:
+    """Each layer's output; its sine is what a segment computes again, and the output on the way."""
+    workload = opened(COLLECTED)
+    (layers,) = layer_bytes(program_graph(workload, open_backend()))
+    for cut in ([4], [2, 2], [1, 1, 1, 1]):
+        assert set(grouped(layers, cut).held_bytes) == {0}
+    held = [measured(workload, name).memory.saved_bytes for name in ("segments:1", "segments:4")]
+    assert held == [4 * 256, 4 * 256]
 
 
 def test_what_it_reckons_with_is_what_the_pass_computes_again_and_holds(opened: Opener) -> None:
