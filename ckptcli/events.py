@@ -50,9 +50,15 @@ class NodeCreated:
 
 @dataclass(frozen=True, slots=True)
 class LayerStarted:
-    """The forward pass of a network begins a layer, counted from 0."""
+    """The forward pass of a network begins a layer of `count`, numbered from 0."""
 
     layer: int
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class LayersEnded:
+    """The forward pass leaves the loop over layers that it entered last."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +140,7 @@ class GradientRegistered:
 Event: TypeAlias = (
     NodeCreated
     | LayerStarted
+    | LayersEnded
     | ValueNamed
     | RegionClosed
     | BackwardStarted

@@ -21,7 +21,7 @@ from ckptcli.checkpoint.strategies.base import LayerRegion, Strategy
 from ckptcli.checkpoint.strategies.none import NoCheckpointing
 from ckptcli.checkpoint.strategies.registry import parse_strategy
 from ckptcli.errors import DeviceError
-from ckptcli.events import LayerStarted, Sink
+from ckptcli.events import LayersEnded, LayerStarted, Sink
 from ckptcli.graph import Node, fresh_node_ids, leaf_node, process_node_ids
 
 
@@ -132,7 +132,7 @@ class Device:
         """0 to count - 1, with the strategy's regions opened and closed on the way."""
         groups = self.strategy.layer_regions(count)
         layers = range(count) if groups is None else self._layers_in_regions(groups)
-        return layers if self.sink is None else _told(layers, self.sink)
+        return layers if self.sink is None else _told(layers, count, self.sink)
 
     def _layers_in_regions(self, groups: Sequence[LayerRegion]) -> Iterator[int]:
         layer = 0
@@ -204,11 +204,17 @@ class Device:
         )
 
 
-def _told(layers: Iterable[int], sink: Sink) -> Iterator[int]:
-    """The layers, each announced to `sink`."""
-    for layer in layers:
-        sink.emit(LayerStarted(layer))
-        yield layer
+def _told(layers: Iterable[int], count: int, sink: Sink) -> Iterator[int]:
+    """The layers, each announced to `sink`, and the end of the loop, wherever it is left."""
+    entered = False
+    try:
+        for layer in layers:
+            entered = True
+            sink.emit(LayerStarted(layer, count))
+            yield layer
+    finally:
+        if entered:
+            sink.emit(LayersEnded())
 
 
 def _no_id() -> int:

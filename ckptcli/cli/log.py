@@ -164,11 +164,11 @@ def _run(
         logged = log_pass(one.workload, one.strategy, Fanout(recorder, *sinks), one.backend)
     except EngineError as error:
         raise type(error)(f"{one.workload.title}: {error.message}", error.hint) from error
-    lines = (
-        list(explained_log(recorder.events, one.strategy.name, level, one.strategy.follows_marks))
-        if explain
-        else _burn_lines(recorder.events, level)
+    strategy = one.strategy
+    explained = explained_log(
+        recorder.events, strategy.name, level, strategy.follows_marks, logged.reasons
     )
+    lines = list(explained) if explain else _burn_lines(recorder.events, level)
     gradients = {
         name: [value if math.isfinite(value) else None for value in values]
         for name, values in logged.gradients.items()

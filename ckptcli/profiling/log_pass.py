@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
-from ckptcli.autodiff.device import Device
 from ckptcli.backends import open_backend
 from ckptcli.backends.base import Backend
 from ckptcli.checkpoint.strategies.base import Strategy
 from ckptcli.events import Sink
+from ckptcli.passes.run import run_pass
 from ckptcli.profiling.divergence import gradient_warnings, loss_warning
 from ckptcli.profiling.engine_warnings import engine_warnings
 from ckptcli.profiling.out_of_memory import told_as_failure
@@ -21,11 +19,13 @@ from ckptcli.workloads.base import Workload
 class LoggedPass:
     """What a logged pass computed: each parameter's gradient, flat, and warnings about both.
 
-    The warnings are the engine's, and those about values that are not finite.
+    The warnings are the engine's, and those about values that are not finite. `reasons` are the
+    strategy's, why it decided as it did for this program.
     """
 
     gradients: dict[str, list[float]]
     warnings: tuple[str, ...]
+    reasons: tuple[str, ...]
 
 
 def log_pass(
@@ -38,22 +38,15 @@ def log_pass(
     Raises:
         PassOutOfMemory: the pass does not fit.
     """
-    base = Device(backend or open_backend())
-    device = base.autodiff().gradient_checkpointing(strategy).watched_by(sink)
+    backend = backend or open_backend()
     with (
-        told_as_failure(base.backend, strategy.name, lambda: "the logged pass"),
-        device.backend.quiet(),
+        told_as_failure(backend, strategy.name, lambda: "the logged pass"),
+        backend.quiet(),
         engine_warnings() as notes,
     ):
-        result = workload.load(device).forward()
-        loss = float(np.sum(result.root.numpy()))
-        gradients = result.root.backward()
-    found = {name: gradients.wrt(tensor) for name, tensor in result.parameters.items()}
-    values = {
-        name: gradient.numpy().ravel().tolist()
-        for name, gradient in found.items()
-        if gradient is not None
-    }
-    diverged = loss_warning(strategy.name, loss, workload.settings.get("dtype"))
+        done = run_pass(workload, strategy, backend, sink)
+    values = {name: array.ravel().tolist() for name, array in done.gradient_arrays().items()}
+    diverged = loss_warning(strategy.name, done.loss, workload.settings.get("dtype"))
     notes += [] if diverged is None else [diverged]
-    return LoggedPass(values, (*notes, *gradient_warnings(strategy.name, values)))
+    warnings = (*notes, *gradient_warnings(strategy.name, values))
+    return LoggedPass(values, warnings, tuple(done.strategy.reasons()))

@@ -18,7 +18,7 @@ import numpy as np
 
 from ckptcli.autodiff.device import Device
 from ckptcli.autodiff.gradients import Gradients
-from ckptcli.backends.ledger import Ledger, Storage, TrackedBackend
+from ckptcli.backends.ledger import Ledger, Storage
 from ckptcli.backends.memory import MemoryAccount
 from ckptcli.checkpoint.lints import PassFacts, region_lints
 from ckptcli.checkpoint.strategies.base import Strategy
@@ -27,6 +27,7 @@ from ckptcli.measure.memory import AllocatorPeak, LiveTensor, Memory, PeakLive
 from ckptcli.measure.rounds import collector_off
 from ckptcli.measure.row import Cost, Outcome
 from ckptcli.measure.trace import Trace
+from ckptcli.passes.run import Pass, open_pass
 from ckptcli.profiling.labels import Label, Labeller
 from ckptcli.profiling.out_of_memory import told_as_failure
 from ckptcli.profiling.trace import PassRecorder
@@ -97,28 +98,26 @@ class _Account:
         recorder = PassRecorder(ledger)
         facts = PassFacts()
         sink = Fanout(labeller, recorder, facts)
-        backend = TrackedBackend(device.backend, ledger)
-        watched = device.autodiff().gradient_checkpointing(strategy).watched_by(sink, backend)
-        network = workload.load(watched)
+        opened = open_pass(workload, strategy, device.backend, sink, ledger)
         labeller.label_live("input")
         base = set(ledger.live_by_id())
         params_input_bytes = ledger.bytes_in_use
 
         self.start_phase("forward", allocator)
-        result = network.forward()
+        result = opened.forward()
         forward_peak, after_forward_bytes = ledger.peak, ledger.bytes_in_use
         offloaded_bytes = ledger.host_bytes_in_use
         allocator_forward = _reading(allocator)
-        storage_id = watched.namespace.storage_id
+        storage_id = opened.device.namespace.storage_id
         for tensor in result.parameters.values():
             labeller.relabel(storage_id(tensor.value), "parameter")
         not_saved = base | {storage_id(result.root.value)}
         saved = [s for key, s in ledger.live_by_id().items() if key not in not_saved]
         self.saved = saved
-        loss = float(np.sum(result.root.numpy()))
+        loss = result.loss
 
         self.start_phase("backward", allocator)
-        gradients = result.root.backward()
+        gradients = opened.backward(result)
         recorder.end_step()
         memory = Memory(
             params_input_bytes=params_input_bytes,
@@ -138,7 +137,9 @@ class _Account:
         parameters = {tensor.node.id for tensor in result.parameters.values()}
         return MemoryPass(
             memory,
-            _outcome(loss, gradients, result, recorder.recomputed_by_op, workload),
+            _outcome(
+                Pass(loss, gradients, result, opened.strategy), recorder.recomputed_by_op, workload
+            ),
             recorder.cost(),
             recorder.trace(labeller, parameters, result.root.node.id, saved, most_entries),
             tuple(_lints(facts, strategy, workload)),
@@ -168,20 +169,14 @@ def tracemalloc_is_exact() -> bool:
     return abs(seen_bytes - array.nbytes) < 4096
 
 
-def _outcome(
-    loss: float,
-    gradients: Gradients,
-    result: ForwardResult,
-    recomputed_by_op: Counter[str],
-    workload: Workload,
-) -> Outcome:
+def _outcome(done: Pass, recomputed_by_op: Counter[str], workload: Workload) -> Outcome:
     exact = workload.exact
     return Outcome(
-        loss=loss,
-        grad_sum_w0=gradient_sum(gradients, result, workload.shown_parameter),
-        grad_sha256=_digest(gradients, result),
+        loss=done.loss,
+        grad_sum_w0=gradient_sum(done.gradients, done.result, workload.shown_parameter),
+        grad_sha256=_digest(done),
         recomputed_by_op=dict(sorted(recomputed_by_op.items())),
-        gradient=_only_derivative(gradients, result),
+        gradient=_only_derivative(done.gradients, done.result),
         exact=None if exact is None else (exact.loss, exact.gradient),
     )
 
@@ -201,11 +196,11 @@ def gradient_sum(gradients: Gradients, result: ForwardResult, name: str | None) 
     return None if gradient is None else float(np.sum(gradient.numpy(), dtype=np.float64))
 
 
-def _digest(gradients: Gradients, result: ForwardResult) -> str:
+def _digest(done: Pass) -> str:
     """SHA-256 over the bytes of all gradients in the order of the parameters."""
     digest = hashlib.sha256()
-    for name, tensor in result.parameters.items():
-        gradient = gradients.wrt(tensor)
+    for name, tensor in done.result.parameters.items():
+        gradient = done.gradients.wrt(tensor)
         if gradient is not None:
             digest.update(f"{name}{tuple(gradient.shape)}{gradient.dtype}".encode())
             digest.update(np.ascontiguousarray(gradient.numpy()).data)

@@ -18,6 +18,7 @@ from ckptcli.measure.record import Failure
 from ckptcli.measure.resident import resident_rise_bytes
 from ckptcli.measure.rounds import Rounds
 from ckptcli.measure.row import Outcome, Passes, Row
+from ckptcli.passes.run import run_pass
 from ckptcli.peers.agreement import TOLERANCES, agreement, share_apart
 from ckptcli.peers.base import (
     Engine,
@@ -251,12 +252,9 @@ def _own_under(workload: Workload, device: Device, strategy: Strategy) -> Own:
 
 def own_values(workload: Workload, device: Device, strategy: Strategy | None = None) -> Values:
     """Loss and gradients of ckpt's own pass; no strategy changes them."""
-    unwatched = device.autodiff().gradient_checkpointing(strategy or NoCheckpointing())
     with device.backend.quiet():
-        result = workload.load(unwatched.watched_by(None)).forward()
-        gradients = result.root.backward()
-    found = [gradients.wrt(parameter) for parameter in result.parameters.values()]
-    return Values(float(np.sum(result.root.numpy())), [g.numpy() for g in found if g is not None])
+        done = run_pass(workload, strategy or NoCheckpointing(), device.backend)
+    return Values(done.loss, list(done.gradient_arrays().values()))
 
 
 def rounding_spread(

@@ -1,10 +1,11 @@
-"""A timed pass: the workload on a device that nobody watches."""
+"""A timed pass: the two halves of a pass that nobody watches, again and again."""
 
 from __future__ import annotations
 
 from ckptcli.autodiff.device import Device
 from ckptcli.autodiff.gradients import Gradients
 from ckptcli.checkpoint.strategies.base import Strategy
+from ckptcli.passes.run import open_pass
 from ckptcli.profiling.memory_pass import gradient_sum
 from ckptcli.profiling.out_of_memory import raise_told, told_as_failure
 from ckptcli.workloads.base import ForwardResult, Workload
@@ -14,22 +15,22 @@ class TimedPass:
     """A `Subject` of `ckptcli.measure.rounds`: one workload under one strategy."""
 
     def __init__(self, workload: Workload, device: Device, strategy: Strategy) -> None:
-        unwatched = device.autodiff().gradient_checkpointing(strategy).watched_by(None)
         self._backend = device.backend
         self._strategy = strategy.name
         self._shown_parameter = workload.shown_parameter
         with told_as_failure(self._backend, self._strategy, lambda: "loading"):
-            self._network = workload.load(unwatched)
+            opened = open_pass(workload, strategy, self._backend)
+        self._forward, self._backward = opened.forward, opened.backward
 
     def forward(self) -> ForwardResult:
         try:
-            return self._network.forward()
+            return self._forward()
         except Exception as error:
             raise_told(self._backend, self._strategy, "a timed forward", error)
 
     def backward(self, state: ForwardResult) -> tuple[ForwardResult, Gradients]:
         try:
-            return state, state.root.backward()
+            return state, self._backward(state)
         except Exception as error:
             raise_told(self._backend, self._strategy, "a timed backward", error)
 

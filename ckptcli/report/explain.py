@@ -27,15 +27,21 @@ PREFIX = "# "
 
 
 def explained_log(
-    events: Sequence[Event], strategy: str, level: Level, follows_marks: bool
+    events: Sequence[Event],
+    strategy: str,
+    level: Level,
+    follows_marks: bool,
+    reasons: Sequence[str] = (),
 ) -> Iterator[str]:
     """The log lines of a recorded pass at `level`, with the explanation around them.
 
-    `follows_marks` is whether the strategy recomputes what an op marks as memory bound.
+    `follows_marks` is whether the strategy recomputes what an op marks as memory bound; `reasons`
+    are its own, why it decided as it did for this program.
     """
     created = [event for event in events if isinstance(event, NodeCreated)]
     started = next((event for event in events if isinstance(event, BackwardStarted)), None)
     yield PREFIX + _graph_size(created, started, strategy)
+    yield from (PREFIX + line for line in reasons)
     if level >= Level.MEDIUM:
         yield from (PREFIX + line for line in _regions(events))
         yield from (PREFIX + line for line in _nodes(created, events, started, follows_marks))

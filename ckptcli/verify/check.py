@@ -8,13 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from ckptcli.autodiff.device import Device
 from ckptcli.backends import open_backend
 from ckptcli.backends.base import Backend
-from ckptcli.backends.ledger import Ledger, TrackedBackend
+from ckptcli.backends.ledger import Ledger
 from ckptcli.checkpoint.strategies.base import Strategy
 from ckptcli.checkpoint.strategies.none import NoCheckpointing
-from ckptcli.events import Fanout, Recorder
+from ckptcli.passes.run import run_pass
 from ckptcli.verify.bits import Difference, first_difference, relative_distance
 from ckptcli.verify.differences import DirectionalDifference, directional_differences
 from ckptcli.verify.fidelity import FidelitySink, Infidelity
@@ -138,10 +137,5 @@ def _run(
 ) -> _Pass:
     ledger = Ledger()
     fidelity = FidelitySink(ledger, backend, spread)
-    device = Device(backend).autodiff().gradient_checkpointing(strategy)
-    watched = device.watched_by(Fanout(fidelity, Recorder()), TrackedBackend(backend, ledger))
-    result = workload.load(watched).forward()
-    gradients = result.root.backward()
-    found = {name: gradients.wrt(tensor) for name, tensor in result.parameters.items()}
-    arrays = {name: g.numpy() for name, g in found.items() if g is not None}
-    return _Pass(arrays, fidelity, watched.keys.drawn)
+    done = run_pass(workload, strategy, backend, fidelity, ledger)
+    return _Pass(done.gradient_arrays(), fidelity, done.draws)

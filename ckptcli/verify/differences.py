@@ -16,10 +16,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ckptcli.autodiff.device import Device
 from ckptcli.backends import open_backend
 from ckptcli.backends.base import Backend
 from ckptcli.checkpoint.strategies.base import Strategy
+from ckptcli.checkpoint.strategies.none import NoCheckpointing
+from ckptcli.passes.run import open_pass, run_pass
 from ckptcli.workloads.base import Workload
 
 STEP = 1e-3
@@ -65,10 +66,10 @@ def directional_differences(
 
     Of a program with one number there is one direction.
     """
-    base = Device(backend or open_backend())
+    backend = backend or open_backend()
     rng = np.random.Generator(np.random.PCG64(seed))
     parameters = workload.parameters()
-    gradients = _gradients(workload, base, strategy)
+    gradients = run_pass(workload, strategy, backend).gradient_arrays()
     results = []
     is_scalar = sum(array.size for array in parameters.values()) == 1
     for _ in range(1 if is_scalar else directions):
@@ -82,7 +83,7 @@ def directional_differences(
             if name in gradients
         )
         scale = np.sqrt(np.mean([np.mean(array**2) for array in parameters.values()])) or 1.0
-        found = _difference_and_scatter(workload, base, direction, float(scale))
+        found = _difference_and_scatter(workload, backend, direction, float(scale))
         results.append(DirectionalDifference(derivative, *found))
     return results
 
@@ -105,36 +106,24 @@ def scalar_difference(workload: Workload, backend: Backend) -> ScalarDifference:
     ((name, value),) = workload.parameters().items()
     direction = {name: np.ones_like(value)}
     scale = abs(value.item())
-    return ScalarDifference(
-        *_difference_and_scatter(workload, Device(backend), direction, scale or 1.0)
-    )
+    return ScalarDifference(*_difference_and_scatter(workload, backend, direction, scale or 1.0))
 
 
 def _difference_and_scatter(
-    workload: Workload, base: Device, direction: dict[str, NDArray[Any]], scale: float
+    workload: Workload, backend: Backend, direction: dict[str, NDArray[Any]], scale: float
 ) -> tuple[float, float]:
     """The difference at the finer of two steps, and how far both lie apart."""
-    coarse = _difference(workload, base, direction, STEP * scale)
-    fine = _difference(workload, base, direction, STEP * scale / 2.0)
+    coarse = _difference(workload, backend, direction, STEP * scale)
+    fine = _difference(workload, backend, direction, STEP * scale / 2.0)
     return fine, abs(coarse - fine) / max(abs(fine), abs(coarse), 1e-300)
 
 
-def _gradients(workload: Workload, base: Device, strategy: Strategy) -> dict[str, NDArray[Any]]:
-    device = base.autodiff().gradient_checkpointing(strategy).watched_by(None)
-    result = workload.load(device).forward()
-    gradients = result.root.backward()
-    found = {name: gradients.wrt(tensor) for name, tensor in result.parameters.items()}
-    return {name: g.numpy() for name, g in found.items() if g is not None}
-
-
 def _difference(
-    workload: Workload, base: Device, direction: dict[str, NDArray[Any]], step: float
+    workload: Workload, backend: Backend, direction: dict[str, NDArray[Any]], step: float
 ) -> float:
     def loss(distance: float) -> float:
         moved = {name: a + distance * direction[name] for name, a in workload.parameters().items()}
-        device = base.autodiff().watched_by(None)
-        root = workload.with_parameters(moved).load(device).forward().root
-        return float(np.sum(root.numpy()))
+        return open_pass(workload.with_parameters(moved), NoCheckpointing(), backend).forward().loss
 
     near = loss(step) - loss(-step)
     far = loss(2.0 * step) - loss(-2.0 * step)

@@ -13,7 +13,7 @@ from typing import Any
 
 from ckptcli.backends.base import Backend
 from ckptcli.backends.ledger import Ledger
-from ckptcli.events import Event, LayerStarted, NodeCreated, Recomputed
+from ckptcli.events import Event, LayersEnded, LayerStarted, NodeCreated, Recomputed
 from ckptcli.verify.bits import Difference, first_difference
 from ckptcli.verify.gauge import GaugeChange, gauge_change
 
@@ -43,7 +43,7 @@ class FidelitySink:
         self.wrong: list[Infidelity] = []
         self.gauges: list[GaugeChange] = []
         self.detaches = False
-        self._layer: int | None = None
+        self._layers_entered: list[int] = []
         self._layers: dict[int, int | None] = {}
         self._decompositions: dict[int, NodeCreated] = {}
         self._named: set[int] = set()
@@ -54,13 +54,18 @@ class FidelitySink:
 
     def emit(self, event: Event) -> None:
         if isinstance(event, LayerStarted):
-            self._layer = event.layer
+            if event.layer > 0:
+                self._layers_entered.pop()
+            self._layers_entered.append(event.layer)
+        elif isinstance(event, LayersEnded):
+            self._layers_entered.pop()
         if isinstance(event, NodeCreated):
             self._look_for_detach(event)
         if isinstance(event, NodeCreated) and event.op is not None:
             self._originals[event.node_id] = self._values(event.storage)
             self._sources[event.node_id] = event.source
-            self._layers[event.node_id] = self._layer
+            entered = self._layers_entered
+            self._layers[event.node_id] = entered[-1] if entered else None
             if event.free_signs:
                 self._decompositions[event.node_id] = event
         elif isinstance(event, Recomputed):

@@ -21,6 +21,7 @@ from ckptcli.autodiff.op import Op
 from ckptcli.autodiff.ops.svd import SvdParams
 from ckptcli.backends.base import Namespace
 from ckptcli.backends.dtypes import DTYPES
+from ckptcli.checkpoint.program_graph import ProgramGraph
 from ckptcli.checkpoint.retriever import Retriever
 from ckptcli.checkpoint.strategies.base import Strategy
 from ckptcli.errors import UsageError
@@ -86,7 +87,13 @@ def perturbed(strategy: Strategy, fault: Fault) -> Strategy:
     """`strategy`, but that its backward passes recompute with `fault`."""
     twin = copy(strategy)
     object.__setattr__(twin, "retriever", partial(_retriever, strategy, fault))
+    object.__setattr__(twin, "prepared", partial(_prepared, strategy, fault))
     return twin
+
+
+def _prepared(strategy: Strategy, fault: Fault, program: Callable[[], ProgramGraph]) -> Strategy:
+    """The strategy as it is for a program, with the same fault."""
+    return perturbed(strategy.prepared(program), fault)
 
 
 def _retriever(

@@ -25,6 +25,11 @@ class ForwardResult:
     root: Tensor
     parameters: dict[str, Tensor]
 
+    @property
+    def loss(self) -> float:
+        """The sum of the root's elements."""
+        return float(self.root.numpy().sum())
+
 
 @dataclass(frozen=True, slots=True)
 class Exact:

@@ -5,13 +5,14 @@ A strategy never changes a value; it decides which values are held and how the o
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 from ckptcli.backends.base import Namespace
 from ckptcli.checkpoint.builder import build
 from ckptcli.checkpoint.policies import Policy
+from ckptcli.checkpoint.program_graph import ProgramGraph
 from ckptcli.checkpoint.retriever import Retriever
 from ckptcli.errors import UsageError
 from ckptcli.events import Sink
@@ -61,6 +62,15 @@ class Strategy:
             raise UsageError(f"strategy `{cls.keyword}` takes no arguments, got `{arguments}`")
         return cls()
 
+    def prepared(self, program: Callable[[], ProgramGraph]) -> Strategy:
+        """The strategy for one program, told by whoever opens a pass of it.
+
+        A strategy that goes by sizes or costs calls `program`, which runs the forward pass once for
+        each workload, and returns another strategy that decides by what it says. All others are
+        the same for every program and return themselves.
+        """
+        return self
+
     def recomputes(self, node: Node) -> bool:
         """Whether the value of this tracked node is computed again instead of being held.
 
@@ -72,6 +82,10 @@ class Strategy:
     def layer_regions(self, count: int) -> Sequence[LayerRegion] | None:
         """How the layers of a network are grouped into regions; None leaves them alone."""
         return None
+
+    def reasons(self) -> Sequence[str]:
+        """Why a strategy that is prepared for a program decides as it does, for people."""
+        return ()
 
     def lints(self, count: int) -> list[str]:
         """Arguments that have no effect on a program of `count` layers, each with the fix."""

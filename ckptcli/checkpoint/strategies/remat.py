@@ -1,7 +1,6 @@
-"""`remat`, `sqrt`, `segments`: layers grouped into regions that are recomputed from their inputs.
+"""`remat`, `segments`: layers grouped into regions that are recomputed from their inputs.
 
-Source: JAX `jax.checkpoint` and its policies; T. Chen et al., "Training deep nets with sublinear
-memory cost" (2016), for the square root.
+Source: JAX `jax.checkpoint` and its policies.
 """
 
 from __future__ import annotations
@@ -17,17 +16,12 @@ from ckptcli.checkpoint.policies import (
     save_only_these_names,
 )
 from ckptcli.checkpoint.policies.grammar import split_outside_brackets
+from ckptcli.checkpoint.segments import even_sizes
 from ckptcli.checkpoint.strategies.base import LayerRegion, Strategy
 from ckptcli.checkpoint.strategies.registry import register
 from ckptcli.errors import UnknownNameError, UsageError
 
 _KEYS = ("every", "policy", "names", "last")
-
-
-def even_sizes(count: int, parts: int) -> list[int]:
-    """`count` layers in `parts` groups whose sizes differ by at most one, longer first."""
-    size, longer = divmod(count, parts)
-    return [size + 1] * longer + [size] * (parts - longer)
 
 
 @register
@@ -124,19 +118,6 @@ class Segments(Strategy):
         if self.segments <= count:
             return []
         return [f"{self.segments} regions of {count} layers are {count}: use segments:{count}"]
-
-
-@register
-class SquareRoot(Strategy):
-    """As many regions as the square root of the number of layers, rounded."""
-
-    keyword: ClassVar[str] = "sqrt"
-    summary: ClassVar[str] = "recompute round(sqrt(layers)) regions"
-    label: ClassVar[str] = "Sqrt"
-    needs_layers: ClassVar[bool] = True
-
-    def layer_regions(self, count: int) -> Sequence[LayerRegion]:
-        return _regions(even_sizes(count, max(1, round(count**0.5))), nothing_saveable, False)
 
 
 def _regions(sizes: Sequence[int], policy: Policy, last_plain: bool) -> list[LayerRegion]:
