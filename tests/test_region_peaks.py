@@ -110,15 +110,23 @@ def test_a_region_inside_another_hands_nothing_on_that_nobody_asks_for() -> None
     ]
 
 
-def test_a_named_value_goes_with_the_step_that_takes_it() -> None:
-    """Saved by its name, it is held by the region, whose nodes live to the end of the pass."""
+@pytest.mark.parametrize("used_before", [False, True])
+def test_a_named_value_goes_with_the_step_that_takes_it(used_before: bool) -> None:
+    """An op that used it before it had its name finds it with the region, which must let go too.
 
-    def named(x: Tensor) -> Tensor:
-        a = checkpoint_name(x + 1.0, "a")
-        b = checkpoint_name(a.sin() + 1.0, "b")
-        return b.sin()
+    The region's nodes live to the end of the pass.
+    """
 
-    account = ran(checkpoint(named, save_only_these_names("a", "b")))
+    def sine(x: Tensor, name: str) -> Tensor:
+        a = x + 1.0
+        if not used_before:
+            return checkpoint_name(a, name).sin()
+        b = a.sin()
+        checkpoint_name(a, name)
+        return b
+
+    region = checkpoint(lambda x: sine(sine(x, "a"), "b"), save_only_these_names("a", "b"))
+    account = ran(region)
     assert account.again == []
     assert account.steps == [
         ("sum", 2),  # a and b
