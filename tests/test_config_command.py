@@ -197,6 +197,7 @@ def test_log_takes_what_concerns_it(ckpt: Command, tmp_path: Path) -> None:
     assert ckpt("log", "--level", "full").out == plain
 
 
+@pytest.mark.slow
 def test_processes_of_a_run_get_settings_from_it_alone(
     ckpt: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -152,6 +152,7 @@ def refused_by_torch() -> Exception:
     return RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "error"),
     [

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -56,6 +55,7 @@ ROUNDING = 1e-9
 """Above what a fault of one rounding moves the gradient by while every vector keeps its sign."""
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize(("place", "column"), FLIPS)
 def test_a_flipped_sign_moves_the_gradient_by_the_recorded_figure(place: str, column: int) -> None:
     expected = SIGNS[f"{place[0]},a"][column]
@@ -91,6 +91,7 @@ def gradient_under(strategy: Strategy, steps: int) -> float:
     return found.item()
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("fault", STEPS)
 def test_the_value_itself_is_never_wrong(fault: str) -> None:
     assert outcome(6, "remat", fault)[0] == outcome(6)[0]
@@ -103,6 +104,7 @@ def test_saving_what_signs_follow_from_protects(strategy: str) -> None:
         assert outcome(6, strategy, fault)[1] == pytest.approx(GOLDEN[0.3][6][1], rel=1e-12)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("eps", [1e-12, 1e-9, 1e-6, 1e-3])
 def test_the_broadening_has_no_part_in_it(eps: float) -> None:
     """Right and recomputed agree bit for bit at every eps; a flip moves the gradient alike."""
@@ -180,13 +182,6 @@ def test_every_fault_is_caught(fault: str) -> None:
     assert all(change.size_error < bound for change in found.gauges)
 
 
-def test_a_finite_difference_that_is_unusable_fails_nothing() -> None:
-    """Rounding leaves nothing of the loss in float32, whose difference is no derivative."""
-    found = check(TrgWorkload(3), faulty("remat", None), replace(TrgWorkload(3), dtype="float32"))
-    assert [d.is_usable for d in found.differences] == [False]
-    assert found.passed
-
-
 @pytest.mark.parametrize(
     "text",
     [
@@ -200,6 +195,7 @@ def test_a_fault_that_is_none_is_refused_with_the_grammar(text: str) -> None:
     assert GRAMMAR in str(caught.value.hint)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_fault_of_the_grammar_is_one(kind: str) -> None:
     fault = parse_fault(kind)
