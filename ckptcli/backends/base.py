@@ -55,7 +55,7 @@ class Backend(Protocol):
         operand_errors: what a function of the namespace raises for operands that do not fit.
         is_deterministic: whether the same calls on the same operands give the same bits.
         is_cpu: whether it computes on the host's processor.
-        is_traced: whether tracemalloc sees what a kernel allocates.
+        sees_kernel_memory: whether tracemalloc sees what a kernel allocates, and so its workspace.
     """
 
     name: str
@@ -67,7 +67,7 @@ class Backend(Protocol):
     operand_errors: tuple[type[Exception], ...] = (ValueError,)
     is_deterministic: bool = True
     is_cpu: bool = True
-    is_traced: bool = False
+    sees_kernel_memory: bool = False
 
     @abstractmethod
     def asarray(self, data: Any, dtype: str | None, copy: bool) -> Array:

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import hashlib
 import math
-import tracemalloc
+import time
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,6 +19,7 @@ from ckptcli.autodiff.device import Device
 from ckptcli.autodiff.gradients import Gradients
 from ckptcli.backends.ledger import Ledger, Storage, TrackedBackend
 from ckptcli.backends.memory import MemoryAccount
+from ckptcli.backends.workspace import Workspaces
 from ckptcli.checkpoint.lints import PassFacts, region_lints
 from ckptcli.checkpoint.strategies.base import Strategy
 from ckptcli.events import Fanout
@@ -35,7 +35,7 @@ from ckptcli.measure.record import (
 from ckptcli.measure.rounds import collector_off
 from ckptcli.profiling.labels import Label, Labeller
 from ckptcli.profiling.out_of_memory import told_as_failure
-from ckptcli.profiling.trace import PassRecorder
+from ckptcli.profiling.trace import MOST_ENTRIES, PassRecorder
 from ckptcli.workloads.base import ForwardResult, Workload
 
 LARGEST_SHOWN = 100
@@ -56,33 +56,35 @@ def memory_pass(
     workload: Workload,
     device: Device,
     strategy: Strategy,
-    traced: bool = True,
-    most_entries: int | None = None,
+    workspace: bool = True,
+    most_entries: int = MOST_ENTRIES,
+    clock: Callable[[], float] = time.perf_counter,
 ) -> MemoryPass:
     """Run the workload once under the ledger.
 
-    `device` has no autodiff; the pass numbers its nodes from 0. `traced` is whether kernel
-    temporaries are measured with tracemalloc too, where the backend lets it see them; without it
-    those peaks are not known. `most_entries` is where the lists of the trace are cut; by default as
-    in a record.
+    `device` has no autodiff; the pass numbers its nodes from 0. `workspace` is whether that of
+    kernels is measured too, where the backend lets tracemalloc see it; without it those peaks are
+    not known. `most_entries` is where the lists of the trace are cut; by default as in a record.
+    `clock` gives its times.
 
     Raises:
         PassOutOfMemory: with what was live when memory ran out.
     """
     backend = device.backend
-    traced = traced and backend.is_traced
-    with collector_off(), backend.memory.watching(), _traced() if traced else nullcontext():
-        account = _Account()
+    with collector_off(), backend.memory.watching():
+        account = _Account(workspace and backend.sees_kernel_memory)
+        recorder = PassRecorder(account.ledger, account.facts.created, most_entries, clock)
         with told_as_failure(backend, strategy.name, lambda: account.phase, account.live_now):
-            return account.measure(workload, device, strategy, most_entries)
+            return account.measure(workload, device, strategy, recorder)
 
 
 class _Account:
     """The accounts of one pass, and the phase that it is in."""
 
-    def __init__(self) -> None:
-        self.ledger = Ledger()
-        self.labeller = Labeller(self.ledger)
+    def __init__(self, workspace: bool) -> None:
+        self.ledger = Ledger(Workspaces() if workspace else None)
+        self.facts = PassFacts()
+        self.labeller = Labeller(self.ledger, self.facts.created)
         self.phase = "loading"
         self.saved: list[Storage] = []
 
@@ -96,13 +98,11 @@ class _Account:
         self.ledger.start_phase()
 
     def measure(
-        self, workload: Workload, device: Device, strategy: Strategy, most_entries: int | None
+        self, workload: Workload, device: Device, strategy: Strategy, recorder: PassRecorder
     ) -> MemoryPass:
         """Run the pass."""
         ledger, labeller, allocator = self.ledger, self.labeller, device.backend.memory
-        recorder = PassRecorder(ledger)
-        facts = PassFacts()
-        sink = Fanout(labeller, recorder, facts)
+        sink = Fanout(self.facts, labeller, recorder)
         backend = TrackedBackend(device.backend, ledger)
         watched = device.autodiff().gradient_checkpointing(strategy).watched_by(sink, backend)
         network = workload.load(watched)
@@ -111,6 +111,7 @@ class _Account:
         params_input_bytes = ledger.bytes_in_use
 
         self.start_phase("forward", allocator)
+        recorder.start_clock()
         result = network.forward()
         forward_peak, after_forward_bytes = ledger.peak, ledger.bytes_in_use
         offloaded_bytes = ledger.host_bytes_in_use
@@ -133,8 +134,8 @@ class _Account:
             saved_tensors=len(saved),
             ledger_peak_forward_bytes=forward_peak.live_bytes,
             ledger_peak_backward_bytes=ledger.peak.live_bytes,
-            traced_peak_forward_bytes=forward_peak.with_transients_bytes,
-            traced_peak_backward_bytes=ledger.peak.with_transients_bytes,
+            traced_peak_forward_bytes=forward_peak.with_workspace_bytes,
+            traced_peak_backward_bytes=ledger.peak.with_workspace_bytes,
             peak_live=_peak_live(ledger, ledger.peak.tick, labeller, saved),
             after_backward_bytes=ledger.bytes_in_use,
             allocator_forward=allocator_forward,
@@ -146,8 +147,8 @@ class _Account:
             memory,
             _outcome(loss, gradients, result, recorder.recomputed_by_op, workload),
             recorder.cost(),
-            recorder.trace(labeller, parameters, result.root.node.id, saved, most_entries),
-            tuple(_lints(facts, strategy, workload)),
+            recorder.trace(labeller, parameters, result.root.node.id, saved),
+            tuple(_lints(self.facts, strategy, workload)),
         )
 
 
@@ -163,15 +164,6 @@ def _lints(facts: PassFacts, strategy: Strategy, workload: Workload) -> Iterator
         yield f"{strategy.name}: {lint}"
     for lint in region_lints(facts, strategy.follows_marks):
         yield f"{strategy.name}: {lint}"
-
-
-def tracemalloc_is_exact() -> bool:
-    """Whether tracemalloc sees one array as one array; some NumPy builds counted each twice."""
-    with _traced():
-        before_bytes = tracemalloc.get_traced_memory()[0]
-        array = np.empty(2**20, dtype=np.uint8)
-        seen_bytes = tracemalloc.get_traced_memory()[0] - before_bytes
-    return abs(seen_bytes - array.nbytes) < 4096
 
 
 def _outcome(
@@ -241,15 +233,3 @@ def _live_tensor(storage: Storage, label: Label, saved: bool) -> LiveTensor:
     if why == "value":
         why = "saved" if saved else "output"
     return LiveTensor(label.node_id, label.op, storage.shape, storage.storage_bytes, why)
-
-
-@contextmanager
-def _traced() -> Iterator[None]:
-    was_tracing = tracemalloc.is_tracing()
-    if not was_tracing:
-        tracemalloc.start(1)
-    try:
-        yield
-    finally:
-        if not was_tracing:
-            tracemalloc.stop()
