@@ -46,7 +46,7 @@ class RefusingBackend(TrackedBackend):
         self.released = 0
         namespace: Any = RefusingNamespace(self.namespace, self.ledger, limit_bytes, error)
         self.namespace = self._limited = namespace
-        self.is_traced = False
+        self.sees_kernel_memory = False
 
     def limit(self, limit_bytes: int) -> None:
         """From now on, have `limit_bytes`."""

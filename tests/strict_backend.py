@@ -258,7 +258,7 @@ class StrictBackend(Backend):
     label = "Strict(Cpu)"
     library = f"array-api-strict {standard.__version__}"
     dtypes = NumpyBackend.dtypes
-    is_traced = True
+    sees_kernel_memory = True
 
     def __init__(self) -> None:
         self._numpy = NumpyBackend()

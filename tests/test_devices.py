@@ -82,7 +82,7 @@ class FakeGpu(NumpyBackend):
     def __init__(self) -> None:
         super().__init__()
         self.memory = FakeMemory()
-        self.is_traced = False
+        self.sees_kernel_memory = False
         self.ticks = 0
 
     def clock(self) -> Any:

@@ -7,13 +7,22 @@ layer's product, and 1 a layer under `balanced`.
 from __future__ import annotations
 
 import tracemalloc
+from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, strategies as st
 
 from ckptcli import Device, device
 from ckptcli.backends.ledger import Ledger, TrackedBackend
 from ckptcli.backends.numpy_backend import NumpyBackend
+from ckptcli.backends.numpy_blocks import BLOCK_ELEMENTS
+from ckptcli.backends.workspace import (
+    GRANULE_BYTES,
+    PYTHON_OBJECTS_BYTES,
+    Workspaces,
+    workspace_bound,
+)
 from ckptcli.checkpoint.strategies.registry import parse_strategy
 from ckptcli.workloads.silu import SiluWorkload
 from tests.helpers import STRATEGIES, backward
@@ -110,18 +119,99 @@ def test_the_peak_is_the_largest_sum_of_live_storages() -> None:
     assert ledger.peak.live_bytes == max(sums) == sums[ledger.peak.tick]
 
 
-def test_kernel_temporaries_are_counted_where_tracemalloc_runs() -> None:
-    assert Ledger().peak.with_transients_bytes is None
+def with_workspace() -> tuple[Device, Ledger]:
+    ledger = Ledger(Workspaces())
+    dev = device().autodiff().watched_by(None, TrackedBackend(NumpyBackend(), ledger))
+    ledger.start_phase()
+    return dev, ledger
+
+
+def test_the_workspace_is_unknown_where_nobody_measures_it() -> None:
+    assert Ledger().peak.with_workspace_bytes is None
+
+
+@pytest.mark.parametrize("n", [3_000, 4_099, 65_536])
+def test_the_workspace_is_a_bound_in_whole_granules_of_what_a_kernel_allocates(n: int) -> None:
+    """gelu holds at least one array of a block beside its result, and fewer than twenty."""
+    dev, ledger = with_workspace()
+    x = dev.tensor(np.zeros(n))
+    y = x.gelu()
+    assert ledger.bytes_in_use == ledger.peak.live_bytes == 2 * n * 8
+    block_bytes = min(n, BLOCK_ELEMENTS) * 8
+    assert ledger.peak.with_workspace_bytes is not None
+    workspace_bytes = ledger.peak.with_workspace_bytes - ledger.peak.live_bytes
+    assert block_bytes <= workspace_bytes < 20 * block_bytes
+    assert workspace_bytes % GRANULE_BYTES == 0
+    del x, y
+
+
+def test_python_objects_alone_are_no_workspace() -> None:
+    dev, ledger = with_workspace()
+    x = dev.tensor(np.zeros(4))
+    y = x.gelu()
+    assert ledger.peak.with_workspace_bytes == ledger.peak.live_bytes == 2 * 4 * 8
+    del x, y
+
+
+@given(rise_bytes=st.integers(0, 2**40))
+def test_the_bound_is_never_less_than_a_rise_that_arrays_can_make(rise_bytes: int) -> None:
+    bound_bytes = workspace_bound(rise_bytes)
+    assert bound_bytes % GRANULE_BYTES == 0
+    assert bound_bytes < rise_bytes + GRANULE_BYTES
+    assert bound_bytes >= rise_bytes or rise_bytes <= PYTHON_OBJECTS_BYTES
+
+
+def grown(x: Any, *others: Any) -> Any:
+    """Twice as much memory beside its result as the call before, whose result it is of."""
+    grown.calls += 1  # type: ignore[attr-defined]
+    np.zeros(10_000 * 2**grown.calls)  # type: ignore[attr-defined]
+    return x + 1.0
+
+
+@pytest.mark.parametrize(
+    ("others", "calls"),
+    [
+        ((np.zeros(4),), 1),
+        ((np.zeros(4), None, 0.5), 1),
+        ((np.zeros((4, 1)),), 2),
+        ((np.zeros(8)[::2],), 2),
+        ((np.zeros(4, np.float32),), 2),
+        ((np.zeros(4), 1, 0.5), 2),
+        ((np.zeros(4), "add"), 2),
+        ((np.zeros(4), slice(1, 2)), 2),
+        ((np.zeros(4), object()), 3),
+    ],
+    ids=[
+        "shape",
+        "floats",
+        "another shape",
+        "strides",
+        "dtype",
+        "static",
+        "text",
+        "slice",
+        "object",
+    ],
+)
+def test_a_call_is_watched_once_for_all_of_its_kind(others: tuple[Any, ...], calls: int) -> None:
+    """Values do not make a kind; shapes, strides, dtypes and static arguments do."""
+    workspaces, x = Workspaces(), np.zeros(4)
+    grown.calls = 0  # type: ignore[attr-defined]
+    base = (np.ones(4), *((None, 2.5) if calls == 1 and len(others) > 1 else ()))
+    figures = {workspaces.call(grown, (x, *base), {})[1]}
+    for _ in range(2):
+        figures.add(workspaces.call(grown, (x, *others), {})[1])
+    assert len(figures) == calls
+    assert not tracemalloc.is_tracing()
+
+
+def test_who_watches_memory_already_is_not_stopped() -> None:
     tracemalloc.start()
     try:
-        dev, ledger = accounted("none")
-        x = dev.tensor(np.zeros(1000))
-        ledger.start_phase()
-        y = x.gelu()
+        before_bytes = tracemalloc.get_traced_memory()[0]
+        kept = np.zeros(100_000)
+        _, workspace_bytes = Workspaces().call(lambda: np.zeros(50_000).sum(), (), {})
+        assert 400_000 <= workspace_bytes <= 400_000 + 2 * GRANULE_BYTES
+        assert tracemalloc.get_traced_memory()[0] - before_bytes >= kept.nbytes
     finally:
         tracemalloc.stop()
-    assert ledger.bytes_in_use == ledger.peak.live_bytes == 16_000
-    transients = ledger.peak.with_transients_bytes
-    assert transients is not None
-    assert 8_000 <= transients - ledger.peak.live_bytes < 200_000
-    del y

@@ -40,7 +40,7 @@ def lints(program: Callable[..., Tensor], *leaves: Any, strategy: str = "none") 
 
 def silu_lints(strategy: str, layers: int = 6) -> list[str]:
     workload = SiluWorkload(layers, 8)
-    found = memory_pass(workload, device(), parse_strategy(strategy), traced=False).lints
+    found = memory_pass(workload, device(), parse_strategy(strategy), workspace=False).lints
     assert all(lint.startswith(f"{strategy}: ") for lint in found)
     return [lint.removeprefix(f"{strategy}: ") for lint in found]
 

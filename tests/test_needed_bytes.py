@@ -14,7 +14,7 @@ from tests.helpers import DATA, STRATEGIES
 
 
 def peak_bytes(workload: Workload, strategy: str) -> int:
-    memory = memory_pass(workload, device(), parse_strategy(strategy), traced=False).memory
+    memory = memory_pass(workload, device(), parse_strategy(strategy), workspace=False).memory
     return max(memory.ledger_peak_forward_bytes, memory.ledger_peak_backward_bytes)
 
 

@@ -93,7 +93,7 @@ def test_a_workload_is_watched_once_for_all_passes_and_rounds() -> None:
     seen: list[ProgramGraph] = []
     workload, strategy = CountedWorkload(2, 4), Curious(seen)
     CountedWorkload.loads = 0
-    memory_pass(workload, device(), strategy, traced=False)
+    memory_pass(workload, device(), strategy, workspace=False)
     subjects = {"curious": TimedPass(workload, device(), strategy)}
     run_rounds(subjects, Plan(reps=5), reference="curious")
     assert CountedWorkload.loads == 3  # watched, measured, timed
@@ -109,8 +109,8 @@ def test_another_workload_is_another_program() -> None:
 
 def test_no_account_of_a_pass_has_the_watched_one_in_it() -> None:
     workload = SiluWorkload(3, 8)
-    asking = memory_pass(workload, device(), Curious([]), traced=False)
-    plain = memory_pass(workload, device(), NoCheckpointing(), traced=False)
+    asking = memory_pass(workload, device(), Curious([]), workspace=False)
+    plain = memory_pass(workload, device(), NoCheckpointing(), workspace=False)
     assert asking.memory == plain.memory
     assert asking.outcome == plain.outcome
     assert asking.trace.lives == plain.trace.lives
@@ -135,7 +135,7 @@ def test_a_perturbed_strategy_is_prepared_and_still_perturbed() -> None:
 def test_the_graph_is_what_the_passes_run() -> None:
     workload = SiluWorkload(2, 8)
     graph = program_graph(workload, NUMPY)
-    cost = memory_pass(workload, device(), NoCheckpointing(), traced=False).cost
+    cost = memory_pass(workload, device(), NoCheckpointing(), workspace=False).cost
     assert sum(node.flops for node in graph.nodes) == cost.forward_flops
     assert sum(node.moved_bytes for node in graph.nodes) == cost.forward_moved_bytes
     by_id = {node.id: node for node in graph.nodes}

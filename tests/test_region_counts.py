@@ -56,7 +56,7 @@ SILU_6 = {
 
 
 def silu_pass(strategy: str, layers: int = 6, n: int = 64) -> MemoryPass:
-    return memory_pass(SiluWorkload(layers, n), device(), parse_strategy(strategy), traced=False)
+    return memory_pass(SiluWorkload(layers, n), device(), parse_strategy(strategy), workspace=False)
 
 
 @functools.cache

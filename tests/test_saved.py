@@ -18,7 +18,7 @@ from ckptcli.workloads.silu import SiluWorkload
 
 
 def run(workload: Workload, strategy: str) -> tuple[MemoryPass, list[SavedTensor]]:
-    measured = memory_pass(workload, device(), parse_strategy(strategy), traced=False)
+    measured = memory_pass(workload, device(), parse_strategy(strategy), workspace=False)
     return measured, saved_tensors(measured.trace)
 
 

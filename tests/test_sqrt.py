@@ -93,7 +93,7 @@ def make(device):
 
 
 def measured(workload: Workload, strategy: str) -> MemoryPass:
-    return memory_pass(workload, device(), parse_strategy(strategy), traced=False)
+    return memory_pass(workload, device(), parse_strategy(strategy), workspace=False)
 
 
 def prepared(strategy: str, workload: Workload) -> Strategy:

@@ -234,7 +234,7 @@ def test_what_is_held_and_recomputed_is_numpys(index: int) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         ours = memory_pass(programs()[index], torch_device(), strategy)
-        numpys = memory_pass(programs()[index], device(), strategy, traced=False)
+        numpys = memory_pass(programs()[index], device(), strategy, workspace=False)
     for figure in ("params_input_bytes", "after_forward_bytes", "saved_bytes", "saved_tensors"):
         assert getattr(ours.memory, figure) == getattr(numpys.memory, figure)
     assert ours.outcome.recomputed_by_op == numpys.outcome.recomputed_by_op

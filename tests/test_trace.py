@@ -22,15 +22,16 @@ from pathlib import Path
 
 import pytest
 
-from ckptcli import device
+from ckptcli import Device, device
 from ckptcli.checkpoint.strategies.registry import parse_strategy
 from ckptcli.measure.trace import Life, Retrieval, TimelinePoint, Trace
 from ckptcli.profiling.memory_pass import MemoryPass, memory_pass
 from ckptcli.profiling.trace import MOST_ENTRIES
-from ckptcli.workloads.base import Workload
+from ckptcli.workloads.base import ForwardResult, Workload
 from ckptcli.workloads.options import WorkloadOptions
 from ckptcli.workloads.registry import open_workloads
-from ckptcli.workloads.silu import SiluWorkload
+from ckptcli.workloads.silu import SiluNetwork, SiluWorkload
+from tests.fake_clock import FakeClock
 from tests.helpers import DATA, STRATEGIES
 
 N, LAYERS = 64, 8
@@ -86,7 +87,7 @@ AFTER_FORWARD = {
 
 def passed(strategy: str, workload: Workload | None = None) -> MemoryPass:
     network = SiluWorkload(LAYERS, N) if workload is None else workload
-    return memory_pass(network, device(), parse_strategy(strategy), traced=False)
+    return memory_pass(network, device(), parse_strategy(strategy), workspace=False)
 
 
 @pytest.fixture(scope="module", params=STRATEGIES)
@@ -391,3 +392,30 @@ def test_a_program_without_backward_steps_has_a_timeline(tmp_path: Path) -> None
     last = len(measured.trace.timeline) - 1
     assert all(life.born <= last for life in measured.trace.lives)
     assert [node.fate for node in measured.trace.nodes] == ["input", "output"]
+
+
+class SlowNetwork(SiluNetwork):
+    """Computes while it is loaded, which takes 2 s; half a second passes before its first layer."""
+
+    def __init__(self, network: SiluNetwork, clock: FakeClock) -> None:
+        super().__init__(network.weights, network.x.exp())
+        self.clock = clock
+        clock.advance(2.0)
+
+    def forward(self) -> ForwardResult:
+        self.clock.advance(0.5)
+        return super().forward()
+
+
+def test_no_op_contains_loading_the_program() -> None:
+    clock = FakeClock()
+
+    class Slow(SiluWorkload):
+        def load(self, device: Device) -> SiluNetwork:
+            return SlowNetwork(super().load(device), clock)
+
+    strategy = parse_strategy("none")
+    timeline = memory_pass(Slow(2, 8), device(), strategy, clock=clock).trace.timeline
+    times_s = [(point.op, point.start_s, point.end_s) for point in timeline]
+    assert times_s[:3] == [("exp", 0.0, 0.0), ("matmul", 0.0, 0.5), ("sigmoid", 0.5, 0.5)]
+    assert times_s[-1][2] == 0.5

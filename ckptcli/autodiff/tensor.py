@@ -6,17 +6,14 @@ that an op's declaration is the only place that has to know the op.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from ckptcli.autodiff.source_line import program_line
 from ckptcli.backends.base import Array
 from ckptcli.errors import NotALeafError
-from ckptcli.events import NodeCreated
+from ckptcli.events import NodeCreated, shared_shape
 from ckptcli.graph import CONSUMED, Node, Requirement, leaf_node
-
-_ENGINE = "ckptcli.autodiff"
 
 if TYPE_CHECKING:
     from ckptcli.autodiff.device import Device
@@ -161,41 +158,41 @@ def new_leaf(value: Any, device: Device, tracked: int) -> Tensor:
 
 
 def created(tensor: Tensor, parents: Sequence[Node], operands: Sequence[Any]) -> NodeCreated:
-    """The event that says how `tensor` came to be, from nodes and values of its operands."""
+    """The event that says how `tensor` came to be, from nodes and values of its operands.
+
+    By position, and without a loop where there is nothing to do: once an op of a watched pass.
+    """
     node, value = tensor.node, tensor.value
     op: Any = node.op
-    flops = 0 if op is None else op.flops([operand.shape for operand in operands], value.shape)
-    moves_bytes = op is not None and not op.is_view
     namespace = tensor.device.namespace
     nbytes = namespace.nbytes
+    shape = shared_shape(tuple(value.shape))
+    value_bytes = nbytes(value)
+    name, flops, moved_bytes, memory_bound, free_signs = None, 0, 0, False, 0
+    if op is not None:
+        name, memory_bound = op.name, op.memory_bound
+        flops = op.flops([operand.shape for operand in operands], shape)
+        if not op.is_view:
+            moved_bytes = value_bytes + sum(map(nbytes, operands))
+        if op.free_signs is not None:
+            free_signs = op.free_signs(node.params)
     return NodeCreated(
-        node_id=node.id,
-        op=None if op is None else op.name,
-        parents=tuple(parent.id for parent in parents),
-        shape=tuple(value.shape),
-        dtype=namespace.dtype_name(value),
-        value_bytes=nbytes(value),
-        flops=flops,
-        moved_bytes=sum(map(nbytes, (value, *operands))) if moves_bytes else 0,
-        storage=namespace.storage_id(value),
-        tracked=bool(node.tracked),
-        memory_bound=op is not None and op.memory_bound,
-        recompute=node.recompute,
-        untracked_parents=tuple(parent.id for parent in parents if not parent.tracked),
-        source=_program_line(),
-        free_signs=0 if op is None or op.free_signs is None else op.free_signs(node.params),
+        node.id,
+        name,
+        tuple([parent.id for parent in parents]),
+        shape,
+        namespace.dtype_name(value),
+        value_bytes,
+        flops,
+        moved_bytes,
+        namespace.storage_id(value),
+        bool(node.tracked),
+        memory_bound,
+        node.recompute,
+        tuple([parent.id for parent in parents if not parent.tracked]),
+        program_line(),
+        free_signs,
     )
-
-
-def _program_line() -> str:
-    """The innermost line outside the engine that is being run, `FILE:LINE`."""
-    frame = sys._getframe(1)
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(_ENGINE):
-        frame = frame.f_back
-    path = Path(frame.f_code.co_filename)
-    if frame.f_globals.get("__name__", "").startswith("ckptcli."):
-        path = path.relative_to(Path(__file__).parents[2])
-    return f"{path}:{frame.f_lineno}"
 
 
 def method(*names: str) -> Callable[[Function], Function]:

@@ -67,7 +67,7 @@ class Backend(Protocol):
         is_cpu: whether it computes on the host's processor.
         waits_for_threads: whether its threads wait for each other at the end of every op, so that
             one without a core stops all.
-        is_traced: whether tracemalloc sees what a kernel allocates.
+        sees_kernel_memory: whether tracemalloc sees what a kernel allocates, and so its workspace.
     """
 
     name: str
@@ -80,7 +80,7 @@ class Backend(Protocol):
     is_deterministic: bool = True
     is_cpu: bool = True
     waits_for_threads: bool = False
-    is_traced: bool = False
+    sees_kernel_memory: bool = False
 
     @abstractmethod
     def asarray(self, data: Any, dtype: str | None, copy: bool) -> Array:

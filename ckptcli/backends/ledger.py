@@ -2,8 +2,9 @@
 
 A storage is counted from the return of the function that allocated it until its last reference
 is gone; a view counts with its base. Bytes in use are the sum over live storages, at any moment.
-What a kernel allocates and frees inside itself is not a storage; tracemalloc, which sees every
-array that NumPy allocates, tells how far a call rose above what was live before it.
+What a kernel allocates and frees inside itself is not a storage but its workspace, which
+`ckptcli.backends.workspace` bounds for each call: a whole number of granules that no run changes,
+never less than the arrays inside, and nothing where Python's objects alone can make the rise.
 
 Invariant: `bytes_in_use` returns to its value before a pass, with the garbage collector off.
 
@@ -12,7 +13,6 @@ A timed pass carries no ledger: the namespace is wrapped for the memory pass alo
 
 from __future__ import annotations
 
-import tracemalloc
 import weakref
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -21,20 +21,23 @@ from typing import Any
 
 from ckptcli.backends.base import Array, Backend, Namespace
 from ckptcli.backends.host_copy import HostCopy
-
-PYTHON_OBJECTS_BYTES = 1024
-"""Allowed in a call for the Python objects of its arrays, which are traced as well."""
+from ckptcli.backends.workspace import Workspaces
+from ckptcli.events import shared_shape
 
 
 @dataclass(slots=True, eq=False)
 class Storage:
-    """One block of memory, and the ledger's ticks between which it lived."""
+    """One block of memory, and the ledger's ticks between which it lived.
+
+    `label` is for whoever watches, to say what the storage is; the ledger does not look at it.
+    """
 
     shape: tuple[int, ...]
     dtype: str
     storage_bytes: int
     born: int
     died: int | None = None
+    label: Any = None
 
     def lived_at(self, tick: int) -> bool:
         """Whether the storage was live at `tick`."""
@@ -47,26 +50,50 @@ class Peak:
 
     live_bytes: int
     tick: int
-    with_transients_bytes: int | None
-    """Kernel temporaries included; None where tracemalloc does not run."""
+    with_workspace_bytes: int | None
+    """Kernels' workspace included; None where nobody measures it."""
+
+
+class _Reference(weakref.ref[Any]):
+    """A reference to the owner of a storage, which says what to release."""
+
+    __slots__ = ("key", "storage")
+
+    key: int
+    storage: Storage
 
 
 class Ledger:
-    """Counts live storages. One ledger for one memory pass of one strategy."""
+    """Counts live storages. One ledger for one memory pass of one strategy.
 
-    def __init__(self) -> None:
+    With `workspaces` the peaks are known with kernels' workspace too: in use when the call returns,
+    and beside it the bound for the call.
+    """
+
+    def __init__(self, workspaces: Workspaces | None = None) -> None:
         self.bytes_in_use = 0
         self.host_bytes_in_use = 0
         self.history: list[Storage] = []
-        self.peak = Peak(0, 0, None)
-        self._live: dict[int, tuple[Storage, weakref.ref[Any]]] = {}
         self.tick = 0
-        self._traced = tracemalloc.is_tracing()
+        self.workspaces = workspaces
+        self.peak = self._new_peak()
+        self._live: dict[int, _Reference] = {}
+        self._high_bytes = 0
+        self._released = self._release  # bound once, for all references
 
     def start_phase(self) -> None:
         """Begin a new peak at what is live now."""
         self.tick += 1
-        self.peak = Peak(self.bytes_in_use, self.tick, self.bytes_in_use if self._traced else None)
+        self.peak = self._new_peak()
+
+    def _new_peak(self) -> Peak:
+        in_use = self.bytes_in_use
+        return Peak(in_use, self.tick, None if self.workspaces is None else in_use)
+
+    def take_high_bytes(self) -> int:
+        """The most bytes in use since this was last asked, those in use then among them."""
+        high_bytes, self._high_bytes = self._high_bytes, self.bytes_in_use
+        return high_bytes
 
     def observe(self, array: Array, namespace: Namespace) -> None:
         """Count the storage of `array`, unless it is counted already."""
@@ -74,13 +101,14 @@ class Ledger:
         key = id(owner)
         if key in self._live:
             return
-        self.tick += 1
+        self.tick = tick = self.tick + 1
         shape, dtype, storage_bytes = namespace.storage_layout(array)
-        storage = Storage(shape, dtype, storage_bytes, self.tick)
-        reference = weakref.ref(owner, lambda _: self._release(key))
-        self._live[key] = (storage, reference)
+        storage = Storage(shared_shape(shape), dtype, storage_bytes, tick)
+        self._live[key] = reference = _Reference(owner, self._released)
+        reference.key = key
+        reference.storage = storage
         self.history.append(storage)
-        self._add(storage.storage_bytes)
+        self._add(storage_bytes)
 
     def observe_host(self, copied: HostCopy) -> None:
         """Count what was moved to the host, apart from the storages, until it is let go of."""
@@ -92,50 +120,45 @@ class Ledger:
 
     def storage(self, storage_id: int) -> Storage | None:
         """The live storage with this identity, if it is counted."""
-        entry = self._live.get(storage_id)
-        return None if entry is None else entry[0]
+        reference = self._live.get(storage_id)
+        return None if reference is None else reference.storage
 
     def owner(self, storage_id: int) -> Any:
         """The object of the library that is this storage, while it is live; None after that."""
-        entry = self._live.get(storage_id)
-        return None if entry is None else entry[1]()
+        reference = self._live.get(storage_id)
+        return None if reference is None else reference()
 
     def live_by_id(self) -> dict[int, Storage]:
         """What is live now by its identity, oldest first."""
-        return {key: storage for key, (storage, _) in self._live.items()}
+        return {key: reference.storage for key, reference in self._live.items()}
 
     def live_at(self, tick: int) -> list[Storage]:
         """What was live at `tick`, oldest first."""
         return [storage for storage in self.history if storage.lived_at(tick)]
 
-    def call(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        """Call a function of the namespace, its temporaries taken into account."""
-        if not self._traced:
-            return function(*args, **kwargs)
-        tracemalloc.reset_peak()
-        before_bytes = tracemalloc.get_traced_memory()[0]
-        result = function(*args, **kwargs)
-        rise_bytes = tracemalloc.get_traced_memory()[1] - before_bytes - PYTHON_OBJECTS_BYTES
-        if isinstance(result, HostCopy):  # counted apart, though NumPy's are in traced memory too
-            rise_bytes -= result.host_bytes
+    def observe_workspace(self, workspace_bytes: int) -> None:
+        """A call that needed so much has just returned; its result is counted."""
         peak = self.peak
-        high_bytes = self.bytes_in_use + max(0, rise_bytes)
-        peak.with_transients_bytes = max(peak.with_transients_bytes or 0, high_bytes)
-        return result
+        high_bytes = self.bytes_in_use + workspace_bytes
+        if peak.with_workspace_bytes is None or peak.with_workspace_bytes < high_bytes:
+            peak.with_workspace_bytes = high_bytes
 
-    def _release(self, key: int) -> None:
-        storage, _ = self._live.pop(key)
-        self.tick += 1
-        storage.died = self.tick
+    def _release(self, reference: weakref.ref[Any]) -> None:
+        assert isinstance(reference, _Reference)
+        del self._live[reference.key]
+        storage = reference.storage
+        self.tick = storage.died = self.tick + 1
         self.bytes_in_use -= storage.storage_bytes
 
     def _add(self, storage_bytes: int) -> None:
-        self.bytes_in_use += storage_bytes
+        self.bytes_in_use = in_use = self.bytes_in_use + storage_bytes
+        if in_use > self._high_bytes:
+            self._high_bytes = in_use
         peak = self.peak
-        if self.bytes_in_use > peak.live_bytes:
-            peak.live_bytes, peak.tick = self.bytes_in_use, self.tick
-            if peak.with_transients_bytes is not None:
-                peak.with_transients_bytes = max(peak.with_transients_bytes, peak.live_bytes)
+        if in_use > peak.live_bytes:
+            peak.live_bytes, peak.tick = in_use, self.tick
+            if peak.with_workspace_bytes is not None:
+                peak.with_workspace_bytes = max(peak.with_workspace_bytes, in_use)
 
 
 _FACTS = ("storage_of", "storage_id", "storage_layout", "nbytes", "dtype_name")
@@ -151,20 +174,35 @@ class TrackedNamespace:
 
     def __getattr__(self, name: str) -> Any:
         function = getattr(self._inner, name)
-        inner, ledger = self._inner, self._ledger
+        if name not in _FACTS:
+            function = self._tracked(function)
+        setattr(self, name, function)
+        return function
+
+    def _tracked(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        inner, ledger, workspaces = self._inner, self._ledger, self._ledger.workspaces
+
+        def enter(result: Any) -> None:
+            if hasattr(result, "nbytes"):
+                ledger.observe(result, inner)
+            elif isinstance(result, HostCopy):
+                ledger.observe_host(result)
 
         def tracked(*args: Any, **kwargs: Any) -> Any:
-            result = ledger.call(function, *args, **kwargs)
-            if isinstance(result, HostCopy):
-                ledger.observe_host(result)
-            elif hasattr(result, "nbytes"):
-                ledger.observe(result, inner)
+            result = function(*args, **kwargs)
+            enter(result)
             return result
 
-        if name in _FACTS:
-            return function
-        setattr(self, name, tracked)
-        return tracked
+        if workspaces is None:
+            return tracked
+
+        def tracked_with_workspace(*args: Any, **kwargs: Any) -> Any:
+            result, workspace_bytes = workspaces.call(function, args, kwargs)
+            enter(result)
+            ledger.observe_workspace(workspace_bytes)
+            return result
+
+        return tracked_with_workspace
 
 
 class TrackedBackend(Backend):
@@ -181,7 +219,7 @@ class TrackedBackend(Backend):
         self.operand_errors = inner.operand_errors
         self.is_deterministic = inner.is_deterministic
         self.is_cpu = inner.is_cpu
-        self.is_traced = inner.is_traced
+        self.sees_kernel_memory = inner.sees_kernel_memory
         self.namespace: Namespace = TrackedNamespace(inner.namespace, ledger)
 
     def asarray(self, data: Any, dtype: str | None, copy: bool) -> Array:

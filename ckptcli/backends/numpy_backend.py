@@ -22,7 +22,7 @@ class NumpyBackend(Backend):
     label = "Numpy(Cpu)"
     library = f"NumPy {np.__version__}"
     dtypes = ("float32", "float64")
-    is_traced = True
+    sees_kernel_memory = True
 
     def __init__(self, namespace: Namespace = numpy_namespace) -> None:
         self.namespace = namespace

@@ -10,6 +10,7 @@ again gives the same bits. Every result is an array of rank 1 or more, never a N
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -358,7 +359,13 @@ def from_host(copied: HostCopy) -> AnyArray:
 
 def dtype_name(x: AnyArray) -> str:
     """The name of the element type, `float32`."""
-    return str(x.dtype)
+    return _name_of(x.dtype)
+
+
+@cache
+def _name_of(dtype: np.dtype[Any]) -> str:
+    """NumPy works a name out anew each time."""
+    return str(dtype)
 
 
 def nbytes(x: AnyArray) -> int:
@@ -376,7 +383,7 @@ def storage_of(x: AnyArray) -> AnyArray:
 def storage_layout(x: AnyArray) -> tuple[tuple[int, ...], str, int]:
     """Shape, dtype and bytes of the array that owns the memory of `x`."""
     owner = storage_of(x)
-    return owner.shape, owner.dtype.name, owner.nbytes
+    return owner.shape, _name_of(owner.dtype), owner.nbytes
 
 
 def storage_id(x: AnyArray) -> int:

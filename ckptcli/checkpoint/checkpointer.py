@@ -143,6 +143,8 @@ class WatchedCheckpointer(Checkpointer):
     def topological_order(self, node: Node) -> list[Node]:
         """Post-order from `node` through what is not held; a held value ends its branch."""
         retro_forwards = self.retro_forwards
+        if node.id not in retro_forwards:
+            return [node]
         order: list[Node] = []
         seen: set[int] = set()
         stack = [(node, False)]

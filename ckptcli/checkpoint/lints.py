@@ -12,14 +12,30 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 
-from ckptcli.events import Event, NodeCreated, Recomputed, RegionClosed, Retrieved, ValueNamed
+from ckptcli.events import (
+    NodeCreated,
+    Recomputed,
+    RegionClosed,
+    Retrieved,
+    ValueNamed,
+    Watcher,
+)
 from ckptcli.units import count, size
 
 
-class PassFacts:
+class PassFacts(Watcher):
     """A sink that keeps what lints ask for."""
 
     def __init__(self) -> None:
+        super().__init__(
+            {
+                NodeCreated: self._take_created,
+                ValueNamed: self._take_name,
+                RegionClosed: self._take_region,
+                Retrieved: self._take_retrieved,
+                Recomputed: self._take_recomputed,
+            }
+        )
         self.created: dict[int, NodeCreated] = {}
         self.names: dict[str, list[int]] = defaultdict(list)
         self.regions: list[RegionClosed] = []
@@ -27,19 +43,22 @@ class PassFacts:
         self.uses: list[tuple[int, int]] = []
         """(user, value): a backward step that asked, or a node computed again from the value."""
 
-    def emit(self, event: Event) -> None:
-        if isinstance(event, NodeCreated):
-            self.created[event.node_id] = event
-        elif isinstance(event, ValueNamed):
-            self.names[event.name].append(event.node_id)
-        elif isinstance(event, RegionClosed):
-            self.regions.append(event)
-        elif isinstance(event, Retrieved):
-            self.uses.append((event.needed_by, event.node_id))
-        elif isinstance(event, Recomputed):
-            self.again[event.node_id] += 1
-            parents = self.created[event.node_id].parents
-            self.uses += ((event.node_id, parent) for parent in parents)
+    def _take_created(self, event: NodeCreated) -> None:
+        self.created[event.node_id] = event
+
+    def _take_name(self, event: ValueNamed) -> None:
+        self.names[event.name].append(event.node_id)
+
+    def _take_region(self, event: RegionClosed) -> None:
+        self.regions.append(event)
+
+    def _take_retrieved(self, event: Retrieved) -> None:
+        self.uses.append((event.needed_by, event.node_id))
+
+    def _take_recomputed(self, event: Recomputed) -> None:
+        self.again[event.node_id] += 1
+        parents = self.created[event.node_id].parents
+        self.uses += ((event.node_id, parent) for parent in parents)
 
     def ops(self, nodes: Iterable[int]) -> str:
         """The ops of nodes with their numbers, `6 matmul, 6 sigmoid`."""

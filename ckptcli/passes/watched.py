@@ -67,7 +67,7 @@ class _Watcher:
         if event.layer == 0:
             self._depth += 1
             if self._depth == 1:
-                self.loops.append(event.count)
+                self.loops.append(event.layer_count)
         if self._depth == 1:
             self._place = LayerPlace(len(self.loops) - 1, event.layer)
 

@@ -13,6 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from ckptcli.autodiff.device import Device
+from ckptcli.backends.workspace import tracemalloc_is_exact
 from ckptcli.checkpoint.strategies.base import Strategy
 from ckptcli.errors import UntrackedBackwardWarning
 from ckptcli.measure.analysis import analysed
@@ -25,7 +26,7 @@ from ckptcli.measure.row import Row
 from ckptcli.peers.base import Engine
 from ckptcli.profiling.divergence import loss_warning
 from ckptcli.profiling.engine_warnings import engine_warnings
-from ckptcli.profiling.memory_pass import MemoryPass, memory_pass, tracemalloc_is_exact
+from ckptcli.profiling.memory_pass import MemoryPass, memory_pass
 from ckptcli.profiling.out_of_memory import PassOutOfMemory, told_as_failure
 from ckptcli.profiling.peer_passes import (
     PeerPass,
@@ -123,12 +124,12 @@ class Job:
 
     def run_memory_passes(self, tell: Progress) -> None:
         """One pass a strategy; what the engine warns of is noted once."""
-        traced = self.device.backend.is_traced and tracemalloc_is_exact()
+        workspace = self.device.backend.sees_kernel_memory and tracemalloc_is_exact()
         with engine_warnings() as told:
             try:
                 for done, strategy in enumerate(list(self.strategies)):
                     tell("memory", done, len(self.strategies))
-                    self._run_memory_pass(strategy, traced)
+                    self._run_memory_pass(strategy, workspace)
                 self._run_peer_passes(tell)
                 tell("difference", 0, 1)
                 self._take_difference()
@@ -139,7 +140,7 @@ class Job:
                 self.peers += unreached(self.engines, self.strategies, self.peers)
                 self.stopped = str(stop) or "interrupted"
         self.notes += told
-        if self.device.backend.is_traced and not traced:
+        if self.device.backend.sees_kernel_memory and not workspace:
             self.notes.append("this NumPy misreports to tracemalloc: peaks lack its temporaries")
 
     def _run_peer_passes(self, tell: Progress) -> None:
@@ -245,9 +246,9 @@ class Job:
         names = [strategy.name for strategy in self.strategies]
         return next((n for n in (self.reference, "none") if n in names), None) or names[0]
 
-    def _run_memory_pass(self, strategy: Strategy, traced: bool) -> None:
+    def _run_memory_pass(self, strategy: Strategy, workspace: bool) -> None:
         try:
-            self.passes.append(memory_pass(self.workload, self.device, strategy, traced))
+            self.passes.append(memory_pass(self.workload, self.device, strategy, workspace))
             return
         except PassOutOfMemory as error:
             failure = error.failures[0]

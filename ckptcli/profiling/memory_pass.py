@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import hashlib
 import math
-import tracemalloc
+import time
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,6 +19,7 @@ from ckptcli.autodiff.device import Device
 from ckptcli.autodiff.gradients import Gradients
 from ckptcli.backends.ledger import Ledger, Storage
 from ckptcli.backends.memory import MemoryAccount
+from ckptcli.backends.workspace import Workspaces
 from ckptcli.checkpoint.lints import PassFacts, region_lints
 from ckptcli.checkpoint.strategies.base import Strategy
 from ckptcli.events import Fanout
@@ -30,7 +30,7 @@ from ckptcli.measure.trace import Trace
 from ckptcli.passes.run import Pass, open_pass
 from ckptcli.profiling.labels import Label, Labeller
 from ckptcli.profiling.out_of_memory import told_as_failure
-from ckptcli.profiling.trace import PassRecorder
+from ckptcli.profiling.trace import MOST_ENTRIES, PassRecorder
 from ckptcli.workloads.base import ForwardResult, Workload
 
 LARGEST_SHOWN = 100
@@ -51,33 +51,35 @@ def memory_pass(
     workload: Workload,
     device: Device,
     strategy: Strategy,
-    traced: bool = True,
-    most_entries: int | None = None,
+    workspace: bool = True,
+    most_entries: int = MOST_ENTRIES,
+    clock: Callable[[], float] = time.perf_counter,
 ) -> MemoryPass:
     """Run the workload once under the ledger.
 
-    `device` has no autodiff; the pass numbers its nodes from 0. `traced` is whether kernel
-    temporaries are measured with tracemalloc too, where the backend lets it see them; without it
-    those peaks are not known. `most_entries` is where the lists of the trace are cut; by default as
-    in a record.
+    `device` has no autodiff; the pass numbers its nodes from 0. `workspace` is whether that of
+    kernels is measured too, where the backend lets tracemalloc see it; without it those peaks are
+    not known. `most_entries` is where the lists of the trace are cut; by default as in a record.
+    `clock` gives its times.
 
     Raises:
         PassOutOfMemory: with what was live when memory ran out.
     """
     backend = device.backend
-    traced = traced and backend.is_traced
-    with collector_off(), backend.memory.watching(), _traced() if traced else nullcontext():
-        account = _Account()
+    with collector_off(), backend.memory.watching():
+        account = _Account(workspace and backend.sees_kernel_memory)
+        recorder = PassRecorder(account.ledger, account.facts.created, most_entries, clock)
         with told_as_failure(backend, strategy.name, lambda: account.phase, account.live_now):
-            return account.measure(workload, device, strategy, most_entries)
+            return account.measure(workload, device, strategy, recorder)
 
 
 class _Account:
     """The accounts of one pass, and the phase that it is in."""
 
-    def __init__(self) -> None:
-        self.ledger = Ledger()
-        self.labeller = Labeller(self.ledger)
+    def __init__(self, workspace: bool) -> None:
+        self.ledger = Ledger(Workspaces() if workspace else None)
+        self.facts = PassFacts()
+        self.labeller = Labeller(self.ledger, self.facts.created)
         self.phase = "loading"
         self.saved: list[Storage] = []
 
@@ -91,19 +93,18 @@ class _Account:
         self.ledger.start_phase()
 
     def measure(
-        self, workload: Workload, device: Device, strategy: Strategy, most_entries: int | None
+        self, workload: Workload, device: Device, strategy: Strategy, recorder: PassRecorder
     ) -> MemoryPass:
         """Run the pass."""
         ledger, labeller, allocator = self.ledger, self.labeller, device.backend.memory
-        recorder = PassRecorder(ledger)
-        facts = PassFacts()
-        sink = Fanout(labeller, recorder, facts)
+        sink = Fanout(self.facts, labeller, recorder)
         opened = open_pass(workload, strategy, device.backend, sink, ledger)
         labeller.label_live("input")
         base = set(ledger.live_by_id())
         params_input_bytes = ledger.bytes_in_use
 
         self.start_phase("forward", allocator)
+        recorder.start_clock()
         result = opened.forward()
         forward_peak, after_forward_bytes = ledger.peak, ledger.bytes_in_use
         offloaded_bytes = ledger.host_bytes_in_use
@@ -126,8 +127,8 @@ class _Account:
             saved_tensors=len(saved),
             ledger_peak_forward_bytes=forward_peak.live_bytes,
             ledger_peak_backward_bytes=ledger.peak.live_bytes,
-            traced_peak_forward_bytes=forward_peak.with_transients_bytes,
-            traced_peak_backward_bytes=ledger.peak.with_transients_bytes,
+            traced_peak_forward_bytes=forward_peak.with_workspace_bytes,
+            traced_peak_backward_bytes=ledger.peak.with_workspace_bytes,
             peak_live=_peak_live(ledger, ledger.peak.tick, labeller, saved),
             after_backward_bytes=ledger.bytes_in_use,
             allocator_forward=allocator_forward,
@@ -141,8 +142,8 @@ class _Account:
                 Pass(loss, gradients, result, opened.strategy), recorder.recomputed_by_op, workload
             ),
             recorder.cost(),
-            recorder.trace(labeller, parameters, result.root.node.id, saved, most_entries),
-            tuple(_lints(facts, strategy, workload)),
+            recorder.trace(labeller, parameters, result.root.node.id, saved),
+            tuple(_lints(self.facts, strategy, workload)),
         )
 
 
@@ -158,15 +159,6 @@ def _lints(facts: PassFacts, strategy: Strategy, workload: Workload) -> Iterator
         yield f"{strategy.name}: {lint}"
     for lint in region_lints(facts, strategy.follows_marks):
         yield f"{strategy.name}: {lint}"
-
-
-def tracemalloc_is_exact() -> bool:
-    """Whether tracemalloc sees one array as one array; some NumPy builds counted each twice."""
-    with _traced():
-        before_bytes = tracemalloc.get_traced_memory()[0]
-        array = np.empty(2**20, dtype=np.uint8)
-        seen_bytes = tracemalloc.get_traced_memory()[0] - before_bytes
-    return abs(seen_bytes - array.nbytes) < 4096
 
 
 def _outcome(done: Pass, recomputed_by_op: Counter[str], workload: Workload) -> Outcome:
@@ -230,15 +222,3 @@ def _live_tensor(storage: Storage, label: Label, saved: bool) -> LiveTensor:
     if why == "value":
         why = "saved" if saved else "output"
     return LiveTensor(label.node_id, label.op, storage.shape, storage.storage_bytes, why)
-
-
-@contextmanager
-def _traced() -> Iterator[None]:
-    was_tracing = tracemalloc.is_tracing()
-    if not was_tracing:
-        tracemalloc.start(1)
-    try:
-        yield
-    finally:
-        if not was_tracing:
-            tracemalloc.stop()

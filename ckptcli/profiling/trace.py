@@ -1,25 +1,33 @@
 """The memory pass as it went: a timeline of live bytes, lives of storages, the fate of each node.
 
-The recorder notes, at each op, the ledger's tick and the time; what happened between two notes
-belongs to the op between them. Nothing is kept of an array but its size.
+The recorder notes, at each op, the ledger's tick, the time, and how high bytes in use went since
+the op before; what happened between two notes belongs to the op between them. Nothing is kept of an
+array but its size.
+
+Invariant: what a note costs does not grow with the pass, and what a trace costs beyond its notes is
+bounded by its longest list: entries are made for what is kept alone.
 """
 
 from __future__ import annotations
 
 import time
+from array import array
+from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from heapq import nlargest
+from operator import attrgetter
 
 from ckptcli.backends.ledger import Ledger, Storage
 from ckptcli.events import (
-    Event,
     NodeCreated,
     Recomputed,
     Retrieved,
     StepStarted,
     ValueNamed,
     Visited,
+    Watcher,
 )
 from ckptcli.measure.row import Cost
 from ckptcli.measure.trace import Life, NodeFate, Retrieval, TimelinePoint, Trace
@@ -28,67 +36,153 @@ from ckptcli.profiling.labels import Labeller
 MOST_ENTRIES = 2000
 """Of each list of a trace; a page cannot show more, and a record should stay small."""
 
+_bytes_of = attrgetter("storage_bytes")
 
-@dataclass(slots=True)
-class _Mark:
-    """An op of the pass and the tick and time at which it ended."""
 
-    phase: str
-    node: int | None
-    op: str | None
-    tick: int
-    time_s: float
+class _Marks:
+    """The ops of the pass in order, as columns: a million of them are 60 MB."""
+
+    __slots__ = ("ends", "highs", "nodes", "ops", "phases", "ticks", "times_s")
+
+    def __init__(self) -> None:
+        self.phases: list[str] = []
+        self.nodes = array("q")
+        self.ops: list[str] = []
+        self.ticks = array("q")
+        self.highs = array("q")
+        self.ends = array("q")
+        self.times_s = array("d")
+
+    def __len__(self) -> int:
+        return len(self.ops)
+
+    def add(self, phase: str, node: int, op: str, ledger: Ledger, time_s: float) -> None:
+        """Note an op that has just ended."""
+        self.phases.append(phase)
+        self.nodes.append(node)
+        self.ops.append(op)
+        self.ticks.append(ledger.tick)
+        self.highs.append(ledger.take_high_bytes())
+        self.ends.append(ledger.bytes_in_use)
+        self.times_s.append(time_s)
+
+    def index_at(self, tick: int) -> int:
+        """The op during which `tick` happened, at most the last."""
+        return max(0, min(bisect_left(self.ticks, tick), len(self) - 1))
+
+    def highest_of(self, start: int, stop: int) -> int:
+        """Which of these ops is highest, the first of several."""
+        return max(range(start, stop), key=self.highs.__getitem__)
+
+    def point(self, index: int) -> TimelinePoint:
+        """The point of one op."""
+        return TimelinePoint(
+            self.phases[index],
+            self.nodes[index],
+            self.ops[index],
+            self.highs[index],
+            self.ends[index],
+            self.times_s[index - 1] if index else 0.0,
+            self.times_s[index],
+        )
 
 
 @dataclass(slots=True)
 class _Retrieval:
     node: int
     needed_by: int
-    visited: list[int] = field(default_factory=list)
+    visited: list[int]
 
 
-class PassRecorder:
-    """A sink that keeps what a trace and a cost are made of."""
+class PassRecorder(Watcher):
+    """A sink that keeps what a trace and a cost are made of.
 
-    def __init__(self, ledger: Ledger, clock: Callable[[], float] = time.perf_counter) -> None:
+    `created` has every node's creation, put there before this sink gets it. Every list of the trace
+    is cut to `most_entries`. The clock stands at 0 until `start_clock`.
+    """
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        created: Mapping[int, NodeCreated],
+        most_entries: int = MOST_ENTRIES,
+        clock: Callable[[], float] = time.perf_counter,
+    ) -> None:
+        super().__init__(
+            {
+                NodeCreated: self._take_created,
+                ValueNamed: self._take_name,
+                StepStarted: self._take_step,
+                Retrieved: self._take_retrieved,
+                Visited: self._take_visited,
+                Recomputed: self._take_recomputed,
+            }
+        )
         self.recomputed_by_op: Counter[str] = Counter()
         self._ledger = ledger
+        self._most = most_entries
         self._clock = clock
-        self._start_s = clock()
-        self._created: dict[int, NodeCreated] = {}
+        self._start_s: float | None = None
+        self._created = created
         self._names: dict[int, str] = {}
         self._recomputed: list[int] = []
-        self._uses: Counter[int] = Counter()
+        self._uses: dict[int, int] = {}  # of the nodes that are kept, from their creation on
         self._retrievals: list[_Retrieval] = []
-        self._marks: list[_Mark] = []
-        self._step: tuple[int, str] | None = None
+        self._visited: list[int] = []
+        self._cut = False
+        self._marks = _Marks()
+        self._step: StepStarted | None = None
 
-    def emit(self, event: Event) -> None:
-        if isinstance(event, NodeCreated):
-            self._created[event.node_id] = event
-            if event.op is not None:
-                self._mark("forward", event.node_id, event.op)
-        elif isinstance(event, ValueNamed):
+    def start_clock(self) -> None:
+        """The forward pass begins now: what loading the program took is no op's."""
+        self._start_s = self._clock()
+
+    def _take_created(self, event: NodeCreated) -> None:
+        if len(self._uses) < self._most:
+            self._uses[event.node_id] = 0
+        if event.op is not None:
+            self._mark("forward", event.node_id, event.op)
+
+    def _take_name(self, event: ValueNamed) -> None:
+        if event.node_id in self._uses:
             self._names[event.node_id] = event.name
-        elif isinstance(event, StepStarted):
-            self.end_step()
-            self._step = event.node_id, event.op
-        elif isinstance(event, Retrieved):
-            self._uses[event.node_id] += 1
-            self._retrievals.append(_Retrieval(event.node_id, event.needed_by))
-        elif isinstance(event, Visited):
-            self._retrievals[-1].visited.append(event.node_id)
-        elif isinstance(event, Recomputed):
-            self._recomputed.append(event.node_id)
-            self._uses.update(self._created[event.node_id].parents)
-            self.recomputed_by_op[event.op] += 1
-            self._mark("recompute", event.node_id, event.op)
+
+    def _take_step(self, event: StepStarted) -> None:
+        self.end_step()
+        self._step = event
 
     def end_step(self) -> None:
         """The backward step that runs is over."""
         if self._step is not None:
-            self._mark("backward", *self._step)
+            self._mark("backward", self._step.node_id, self._step.op)
             self._step = None
+
+    def _take_retrieved(self, event: Retrieved) -> None:
+        if event.node_id in self._uses:
+            self._uses[event.node_id] += 1
+        if len(self._retrievals) < self._most:
+            self._visited = []
+            self._retrievals.append(_Retrieval(event.node_id, event.needed_by, self._visited))
+        else:
+            self._visited, self._cut = [], True
+
+    def _take_visited(self, event: Visited) -> None:
+        if len(self._visited) < self._most:
+            self._visited.append(event.node_id)
+        else:
+            self._cut = True
+
+    def _take_recomputed(self, event: Recomputed) -> None:
+        self._recomputed.append(event.node_id)
+        for parent in self._created[event.node_id].parents:
+            if parent in self._uses:
+                self._uses[parent] += 1
+        self.recomputed_by_op[event.op] += 1
+        self._mark("recompute", event.node_id, event.op)
+
+    def _mark(self, phase: str, node: int, op: str) -> None:
+        time_s = 0.0 if self._start_s is None else self._clock() - self._start_s
+        self._marks.add(phase, node, op, self._ledger, time_s)
 
     def cost(self) -> Cost:
         """Operations and traffic of the forward, and of what was recomputed."""
@@ -101,89 +195,62 @@ class PassRecorder:
         )
 
     def trace(
-        self,
-        labeller: Labeller,
-        parameters: set[int],
-        root: int,
-        saved: Sequence[Storage],
-        most_entries: int | None = None,
+        self, labeller: Labeller, parameters: set[int], root: int, saved: Sequence[Storage]
     ) -> Trace:
-        """The trace, every list cut to `most_entries`; `saved` is what is held after forward."""
-        most = most_entries or MOST_ENTRIES
-        saved_ids = {id(storage) for storage in saved}
-        stride = max(1, -(-len(self._marks) // most))
-        lives = [
-            self._life(storage, labeller, stride, id(storage) in saved_ids)
-            for storage in self._ledger.history
-        ]
+        """The trace; `saved` is what is held after forward."""
+        most, marks, history = self._most, self._marks, self._ledger.history
+        stride = max(1, -(-len(marks) // most))
         again = set(self._recomputed)
-        fates = [self._fate(event, parameters, root, again) for event in self._created.values()]
-        retrievals = [
-            Retrieval(r.node, r.needed_by, tuple(r.visited[:most])) for r in self._retrievals
-        ]
-        visits = [retrieval.visited for retrieval in self._retrievals]
-        lists: Sequence[Sequence[object]] = (self._marks, lives, fates, retrievals, *visits)
+        lists = (marks, history, self._created)
         return Trace(
-            timeline=_thinned(self._timeline(), stride),
-            lives=tuple(_largest(lives, most)),
-            nodes=tuple(fates[:most]),
-            retrievals=tuple(retrievals[:most]),
-            cut=any(len(entries) > most for entries in lists),
+            timeline=self._timeline(stride),
+            lives=self._lives(labeller, stride, saved),
+            nodes=tuple(
+                self._fate(self._created[node], uses, parameters, root, again)
+                for node, uses in self._uses.items()
+            ),
+            retrievals=tuple(
+                Retrieval(entry.node, entry.needed_by, tuple(entry.visited))
+                for entry in self._retrievals
+            ),
+            cut=self._cut or any(len(entries) > most for entries in lists),
             ops_per_point=stride,
         )
 
-    def _mark(self, phase: str, node: int, op: str) -> None:
-        now_s = self._clock() - self._start_s
-        self._marks.append(_Mark(phase, node, op, self._ledger.tick, now_s))
+    def _timeline(self, stride: int) -> tuple[TimelinePoint, ...]:
+        """One point for each `stride` neighbouring ops: the one that is highest."""
+        marks, count = self._marks, len(self._marks)
+        return tuple(
+            marks.point(marks.highest_of(start, min(start + stride, count)))
+            for start in range(0, count, stride)
+        )
 
-    def _timeline(self) -> list[TimelinePoint]:
-        """One point an op: live bytes while it ran, from the births and deaths in its ticks."""
-        changes = sorted(_changes(self._ledger.history))
-        points = []
-        live_bytes = position = 0
-        start_s = 0.0
-        for mark in self._marks:
-            high_bytes = live_bytes
-            while position < len(changes) and changes[position][0] <= mark.tick:
-                live_bytes += changes[position][1]
-                high_bytes = max(high_bytes, live_bytes)
-                position += 1
-            points.append(
-                TimelinePoint(
-                    mark.phase, mark.node, mark.op, high_bytes, live_bytes, start_s, mark.time_s
-                )
-            )
-            start_s = mark.time_s
-        return points
+    def _lives(self, labeller: Labeller, stride: int, saved: Sequence[Storage]) -> tuple[Life, ...]:
+        """The lives of all storages, or of the largest in the order of their births."""
+        history = self._ledger.history
+        saved_ids = {id(storage) for storage in saved}
+        is_cut = len(history) > self._most
+        kept = nlargest(self._most, history, key=_bytes_of) if is_cut else history
+        lives = [
+            self._life(storage, labeller, stride, id(storage) in saved_ids) for storage in kept
+        ]
+        return tuple(sorted(lives, key=attrgetter("born")) if is_cut else lives)
 
     def _life(self, storage: Storage, labeller: Labeller, stride: int, saved: bool) -> Life:
-        label = labeller.at(storage, storage.born)
-        died = None if storage.died is None else self._point_at(storage.died, stride)
+        label, marks = labeller.at(storage, storage.born), self._marks
         return Life(
             label.node_id,
             label.op,
             "saved" if saved else label.why,
             storage.shape,
             storage.storage_bytes,
-            self._point_at(storage.born, stride),
-            died,
+            marks.index_at(storage.born) // stride,
+            None if storage.died is None else marks.index_at(storage.died) // stride,
         )
 
-    def _point_at(self, tick: int, stride: int) -> int:
-        """The index of the point during which `tick` happened, at most the last."""
-        low, high = 0, len(self._marks)
-        while low < high:
-            middle = (low + high) // 2
-            if self._marks[middle].tick < tick:
-                low = middle + 1
-            else:
-                high = middle
-        return max(0, min(low, len(self._marks) - 1)) // stride
-
     def _fate(
-        self, event: NodeCreated, parameters: set[int], root: int, again: set[int]
+        self, event: NodeCreated, uses: int, parameters: set[int], root: int, again: set[int]
     ) -> NodeFate:
-        uses = self._uses[event.node_id]
         if event.op is None:
             fate = "parameter" if event.node_id in parameters else "input"
         elif event.node_id == root:
@@ -208,24 +275,3 @@ class PassRecorder:
             event.source,
             self._names.get(event.node_id, ""),
         )
-
-
-def _changes(history: Sequence[Storage]) -> list[tuple[int, int]]:
-    births = [(storage.born, storage.storage_bytes) for storage in history]
-    deaths = [(s.died, -s.storage_bytes) for s in history if s.died is not None]
-    return births + deaths
-
-
-def _largest(lives: Sequence[Life], most: int) -> list[Life]:
-    if len(lives) <= most:
-        return list(lives)
-    kept = sorted(lives, key=lambda life: -life.bytes)[:most]
-    return sorted(kept, key=lambda life: life.born)
-
-
-def _thinned(points: Sequence[TimelinePoint], stride: int) -> tuple[TimelinePoint, ...]:
-    """One point for each `stride` neighbours: the one that is highest."""
-    return tuple(
-        max(points[start : start + stride], key=lambda point: point.high_bytes)
-        for start in range(0, len(points), stride)
-    )
