@@ -3,61 +3,48 @@
 from __future__ import annotations
 
 import importlib
-import json
-import sys
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
-from click.core import ParameterSource
 
+from ckptcli.cli.devices import limited_threads
 from ckptcli.cli.engines import opened_engines
-from ckptcli.cli.exit_codes import FAILED, WRONG
-from ckptcli.cli.options import parse_strategies
+from ckptcli.cli.json_output import print_json_line
+from ckptcli.cli.screens import open_screen
 from ckptcli.cli.stops import Stops
-from ckptcli.cli.streams import Progress, has_glyphs, screen_width, use_color, warn
+from ckptcli.cli.strategy_choice import parse_strategies
+from ckptcli.cli.streams import Progress, warn
 from ckptcli.errors import UsageError
+from ckptcli.exit_codes import FAILED, WRONG
+from ckptcli.options.commands.run import RunOptions
+from ckptcli.options.commands.saved import SavedOptions
+from ckptcli.options.program import PeerOptions
+from ckptcli.options.subjects import MODULE, Subject, without_effect
 
 if TYPE_CHECKING:
     from ckptcli.checkpoint.strategies.base import Strategy
+    from ckptcli.cli.command import Line
     from ckptcli.measure.module_record import ModuleRecord
-    from ckptcli.report.console import Screen
 
 ENGINE = "torch"
-TAKEN = frozenset(
-    {"module_text", "engine_names", "seed", "reps", "max_time_s", "warmup", "threads", "force"}
-    | {"threshold_percent", "timeout_s", "as_json", "color", "width", "quiet", "config_path"}
-)
-"""The options that mean something for a module, as `strategy_texts` does to `ckpt run`."""
-
 DEFAULT = ("none", "remat")
+SUBJECT = Subject(MODULE, "a module")
 
 
-def module_option(function: Any) -> Any:
-    """`--module`."""
-    return click.option(
-        "--module",
-        "module_text",
-        metavar="FILE.py:MAKE",
-        help="With --engine torch: a PyTorch module of your own; MAKE() gives (module, input).",
-    )(function)
-
-
-def run_module(ctx: click.Context) -> int:
+def run_module(options: RunOptions, line: Line) -> int:
     """`ckpt run --engine torch --module FILE.py:MAKE`."""
-    from ckptcli.measure.machine import blas_threads
-
-    params = ctx.params
-    notes = _checked(ctx, {"strategy_texts"})
-    strategies = _strategies(params["strategy_texts"])
-    with blas_threads(params["threads"]):
+    notes = _checked(options.peers, line)
+    strategies = _strategies(options.strategies.strategy_texts)
+    quiet = options.notes.quiet
+    with limited_threads(options.device, quiet):
         profiling = importlib.import_module("ckptcli.profiling.module_profile")
-        with opened_engines((ENGINE,), params["threads"]) as ((engine,), _):
+        with opened_engines((ENGINE,), options.device.threads) as ((engine,), _):
             importlib.import_module("ckptcli.peers.torch_module")
-            with Stops(params["timeout_s"]) as stops:
-                record = _profiled(profiling, strategies, engine, params, stops)
-                warn([*notes, *record.warnings], params["quiet"])
-                _print_profile(record, params)
+            with Stops(options.rounds.timeout_s) as stops:
+                record = _profiled(profiling, strategies, engine, options, stops)
+                warn([*notes, *record.warnings], quiet)
+                _print_profile(record, options)
                 return _tell_failures(record) or stops.exit_code
     return stops.exit_code
 
@@ -87,67 +74,63 @@ def _profiled(
     profiling: Any,
     strategies: Sequence[Strategy],
     engine: Any,
-    params: dict[str, Any],
+    options: RunOptions,
     stops: Stops,
 ) -> Any:
     from ckptcli.measure.rounds import Plan
 
-    progress = Progress(params["quiet"])
+    progress = Progress(options.notes.quiet)
 
     def tell(phase: str, done: int, most: int) -> None:
         stops.check()
         progress.tell(phase, done, most)
 
-    plan = Plan(params["reps"], params["warmup"], params["max_time_s"], params["seed"])
+    rounds = options.rounds
+    plan = Plan(rounds.reps, rounds.warmup, rounds.max_time_s, options.workload.seed)
     try:
         return profiling.profile_module(
-            params["module_text"],
+            options.peers.module_text,
             strategies,
             engine,
             plan,
-            params["threshold_percent"] / 100.0,
+            options.threshold.threshold_percent / 100.0,
             tell,
         )
     finally:
         progress.end()
 
 
-def saved_module(ctx: click.Context) -> None:
+def saved_module(options: SavedOptions, line: Line) -> None:
     """`ckpt saved --engine torch --module FILE.py:MAKE`."""
-    params = ctx.params
-    warn(_checked(ctx), params["quiet"])
-    with opened_engines((ENGINE,), None):
+    text, seed = options.peers.module_text, options.workload.seed
+    assert text is not None
+    warn(_checked(options.peers, line), options.notes.quiet)
+    with (
+        limited_threads(options.device, options.notes.quiet),
+        opened_engines((ENGINE,), options.device.threads),
+    ):
         from ckptcli.measure.module_record import saved_object
         from ckptcli.peers.torch_module import load_module
         from ckptcli.peers.torch_saved import saved_by_module
         from ckptcli.report.module_console import render_module_saved
 
-        user = load_module(params["module_text"], params["seed"])
-        saved = saved_by_module(user, params["seed"])
-    if params["as_json"]:
-        click.echo(json.dumps(saved_object(user.title, saved)))
+        user = load_module(text, seed)
+        saved = saved_by_module(user, seed)
+    if options.data.as_json:
+        print_json_line(saved_object(user.title, saved))
     else:
-        click.echo(render_module_saved(user.title, saved, _screen(params)), nl=False, color=True)
+        shown = render_module_saved(user.title, saved, open_screen(options.screen))
+        click.echo(shown, nl=False, color=True)
 
 
-def _print_profile(record: Any, params: dict[str, Any]) -> None:
+def _print_profile(record: Any, options: RunOptions) -> None:
     from ckptcli.measure.module_record import module_json
     from ckptcli.report.module_console import render_module
 
-    if params["as_json"]:
+    if options.data.as_json:
         click.echo(module_json(record), nl=False)
     else:
-        click.echo(render_module(record, _screen(params)), nl=False, color=True)
-
-
-def _screen(params: dict[str, Any]) -> Screen:
-    from ckptcli.report.console import Screen
-
-    return Screen(
-        params.get("width") or screen_width(sys.stdout),
-        use_color(params.get("color", "auto"), sys.stdout),
-        has_glyphs(sys.stdout),
-    )
+        click.echo(render_module(record, open_screen(options.screen)), nl=False, color=True)
 
 
 def check_engine(names: Sequence[str]) -> None:
@@ -163,27 +146,14 @@ def check_engine(names: Sequence[str]) -> None:
         )
 
 
-def _checked(ctx: click.Context, also: Collection[str] = ()) -> list[str]:
-    """Warnings about options without effect; `also` have one too.
+def _checked(options: PeerOptions, line: Line) -> list[str]:
+    """Warnings about options without effect.
 
     Raises:
         UsageError: another engine than PyTorch, or an option that a module cannot have.
     """
-    params = ctx.params
-    if tuple(params["engine_names"]) != (ENGINE,):
+    if options.engine_names != (ENGINE,):
         raise UsageError(
-            f"--module {params['module_text']} needs --engine torch alone", "add `--engine torch`"
+            f"--module {options.module_text} needs --engine torch alone", "add `--engine torch`"
         )
-    given = [
-        name
-        for name in params
-        if name not in TAKEN
-        and name not in also
-        and ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE
-    ]
-    refused = {"export_paths": "--export", "conditions": "--fail-on"}
-    for name in given:
-        if name in refused:
-            raise UsageError(f"{refused[name]} does not take a module", "use --json")
-    options = {option.name: max(option.opts, key=len) for option in ctx.command.params}
-    return [f"{options[name]} has no effect on a module" for name in given]
+    return without_effect(line.options, line.given, SUBJECT)

@@ -19,6 +19,7 @@ from ckptcli.measure.machine import Machine, available_bytes, read_machine
 from ckptcli.measure.record import Failure, RunRecord, StrategyRecord
 from ckptcli.measure.rounds import Plan, Rounds, Sample, Subject, run_rounds
 from ckptcli.measure.stability import read_load, stability_warnings
+from ckptcli.options.workload import WorkloadOptions
 from ckptcli.peers.base import Engine
 from ckptcli.profiling.divergence import loss_warning
 from ckptcli.profiling.engine_warnings import engine_warnings
@@ -37,7 +38,6 @@ from ckptcli.verify.check import within_spread
 from ckptcli.verify.differences import TOLERANCE, scalar_difference
 from ckptcli.version import VERSION
 from ckptcli.workloads.base import Workload
-from ckptcli.workloads.options import WorkloadOptions
 from ckptcli.workloads.registry import open_workloads
 
 Progress = Callable[[str, int, int], None]
@@ -365,7 +365,7 @@ def check_fits(
         raise OutOfMemoryError(
             f"{workload.title} needs at least {size(needed_bytes)} ({needed_bytes} bytes), "
             f"{size(free_bytes)} ({free_bytes} bytes) are available",
-            f"{workload.shrink_hint}, or --force to try all the same",
+            f"{workload.shrink_hint}, or --no-memory-check to try all the same",
         )
 
 

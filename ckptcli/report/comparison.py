@@ -12,6 +12,9 @@ from ckptcli import units
 from ckptcli.measure.peer_record import PeerRecord
 from ckptcli.measure.record import PHASES, Memory, RunRecord, StrategyRecord
 from ckptcli.measure.statistics import Ratio
+from ckptcli.options.commands.run import RunOptions
+from ckptcli.options.listing import options_of
+from ckptcli.options.words import reproduction_words
 
 HEADER = (
     "strategy",
@@ -263,17 +266,6 @@ def _known(value: object) -> str:
     return units.UNKNOWN if value is None else str(value)
 
 
-_MEASURING = {
-    "threads": "--threads",
-    "warmup": "--warmup",
-    "processes": "--processes",
-    "threshold_percent": "--threshold",
-    "perturb_text": "--perturb-replay",
-}
-_DESCRIPTIVE = ("name", "loss_name")
-"""What a record says of a workload that is no option."""
-
-
 def command_line(record: RunRecord, reps: int | None = None) -> str | None:
     """The command that measures the same again, as often as before or `reps` times.
 
@@ -282,21 +274,26 @@ def command_line(record: RunRecord, reps: int | None = None) -> str | None:
     workload = record.config.get("workload_text", record.workload.get("name"))
     if not isinstance(workload, str) or workload == "graph":
         return None
-    words = ["ckpt", "run"]
-    for strategy in record.strategies:
-        words += ["--strategy", strategy.strategy]
-    for engine in dict.fromkeys(peer.engine for peer in record.peers):
-        words += ["--engine", engine]
-    words += ["--workload", workload]
     from_file = ":" in workload  # which says the rest, but for what the command was given
-    for name, value in record.workload.items():
-        if name not in _DESCRIPTIVE and (not from_file or record.config.get(name) == value):
-            words += [f"--{name.replace('_', '-')}", str(value)]
-    backend, device = record.config.get("backend_name"), record.config.get("device_name")
-    words += ["--backend", str(backend)] if backend not in (None, "numpy") else []
-    words += ["--device", str(device)] if device is not None else []
-    words += ["--seed", str(record.seed), "--reps", str(reps or max(1, record.rounds))]
-    for name, option in _MEASURING.items():
-        if record.config.get(name) is not None:
-            words += [option, str(record.config[name])]
-    return shlex.join(words)
+    options = options_of(RunOptions)
+    settings = {name: value for name, value in record.config.items() if value is not None}
+    values = {
+        option.name: settings[option.name]
+        for option in options
+        if option.name in settings and not option.by_workload
+    }
+    sizes = {
+        option.name: record.workload[option.name]
+        for option in options
+        if option.by_workload and option.name in record.workload
+        if not from_file or settings.get(option.name) == record.workload[option.name]
+    }
+    measured = {
+        "strategy_texts": [strategy.strategy for strategy in record.strategies],
+        "engine_names": list(dict.fromkeys(peer.engine for peer in record.peers)),
+        "workload_text": workload,
+        "seed": record.seed,
+        "reps": reps or max(1, record.rounds),
+    }
+    words = reproduction_words(options, {**values, **sizes, **measured})
+    return shlex.join(["ckpt", "run", *words])
