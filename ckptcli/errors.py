@@ -29,7 +29,6 @@ A message is one sentence that names the thing, the value and the place, then wh
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 
 from ckptcli.exit_codes import FAILED, USAGE
@@ -37,6 +36,8 @@ from ckptcli.exit_codes import FAILED, USAGE
 
 def nearest_name(name: str, known: Iterable[str]) -> str | None:
     """The name in `known` that the user most likely meant, if one is near."""
+    import difflib  # on first use: a help text has no use for it
+
     matches = difflib.get_close_matches(name.lower(), list(known), n=1)
     return matches[0] if matches else None
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any, get_args
@@ -24,9 +24,10 @@ from ckptcli.options.commands import COMMANDS, options_class, options_classes
 from ckptcli.options.commands.check import CheckOptions
 from ckptcli.options.commands.log import LogOptions
 from ckptcli.options.commands.run import RunOptions
-from ckptcli.options.listing import built, options_of, settings_of, values_of
+from ckptcli.options.group import Options, group
+from ckptcli.options.listing import built, changed, options_of, settings_of, values_of
 from ckptcli.options.measuring import RoundOptions
-from ckptcli.options.option import Option, Section, group, option
+from ckptcli.options.option import Option, Section, option
 from ckptcli.options.subjects import (
     EXPERIMENT,
     MODULE,
@@ -319,11 +320,34 @@ def test_values_come_back(name: str) -> None:
     assert built(cls, {}) == cls()
 
 
+def test_options_do_not_change() -> None:
+    options = RoundOptions(reps=3)
+    assert options == changed(RoundOptions(), reps=3) != RoundOptions()
+    assert hash(options) == hash(changed(RoundOptions(), reps=3))
+    assert "reps=3" in repr(options)
+    with pytest.raises(AttributeError, match="cannot change"):
+        options.reps = 4  # type: ignore[misc]
+    with pytest.raises(AttributeError, match="cannot change"):
+        del options.reps
+    with pytest.raises(TypeError, match="RoundOptions has no option rep"):
+        RoundOptions(rep=3)  # type: ignore[call-arg]
+    assert options.reps == 3
+
+
+class TwiceOptions(Options):
+    rounds: RoundOptions = group(RoundOptions)
+    again: RoundOptions = group(RoundOptions)
+
+
+def test_an_option_that_is_declared_twice_is_refused() -> None:
+    with pytest.raises(AssertionError, match="stands for two options"):
+        options_of(TwiceOptions)
+
+
 # Adding one.
 
 
-@dataclass(frozen=True, slots=True)
-class PatienceOptions:
+class PatienceOptions(Options):
     patience: int = option(
         3,
         "How long to wait.",
@@ -336,8 +360,7 @@ class PatienceOptions:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class WaitingOptions:
+class WaitingOptions(Options):
     rounds: RoundOptions = group(RoundOptions, warmup={"default": 7})
     patience: PatienceOptions = group(PatienceOptions)
 

@@ -39,6 +39,7 @@ def command(options: CheckOptions, line: Line) -> int:
     from ckptcli.cli.devices import limited_threads, open_device
     from ckptcli.cli.programs import open_programs, program_notes
     from ckptcli.cli.strategy_choice import check_layers, parse_strategies, perturbed_strategies
+    from ckptcli.options.listing import changed
 
     quiet = options.notes.quiet
     with limited_threads(options.device, quiet):
@@ -47,7 +48,7 @@ def command(options: CheckOptions, line: Line) -> int:
         notes = program_notes(line, options.program, workloads)
         backend = open_device(options.device, options.workload.dtype, quiet)
         warn(notes, quiet)
-        in_float64 = replace(options.workload, dtype="float64")
+        in_float64 = changed(options.workload, dtype="float64")
         precise = open_programs(options.program, in_float64, options.memory)
         for workload in workloads:
             check_layers(strategies, workload)

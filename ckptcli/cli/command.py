@@ -18,6 +18,7 @@ from click.core import ParameterSource
 from ckptcli.cli.click_options import DeclaredOption
 from ckptcli.cli.streams import warn
 from ckptcli.options.commands import options_class, options_classes
+from ckptcli.options.group import Options
 from ckptcli.options.listing import built, options_of, settings_of
 from ckptcli.options.option import Option, Section
 from ckptcli.options.variables import unknown_variables, variable_of
@@ -60,7 +61,9 @@ class Line:
 class OptionsCommand(click.Command):
     """Calls back with the options object, the `Line`, and the arguments by their names."""
 
-    def __init__(self, name: str, options: type, *arguments: click.Argument, **more: Any) -> None:
+    def __init__(
+        self, name: str, options: type[Options], *arguments: click.Argument, **more: Any
+    ) -> None:
         self.options_class = options
         declared = [DeclaredOption(option) for option in options_of(options)]
         super().__init__(name, params=[*arguments, *declared], **more)
@@ -132,7 +135,7 @@ class OptionsCommand(click.Command):
 
 
 def options_command(
-    name: str, *arguments: click.Argument, options: type | None = None
+    name: str, *arguments: click.Argument, options: type[Options] | None = None
 ) -> Callable[[Callable[..., Any]], OptionsCommand]:
     """Decorator: the command `name` with its declared options; its help is the docstring."""
 

@@ -6,18 +6,18 @@ Invariant: `values_of(built(cls, values)) == values`, for values that name every
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import Field, fields, replace
+from dataclasses import replace
 from functools import cache
-from typing import Any, TypeVar
+from typing import Any
 
-from ckptcli.options.option import CHANGES, GROUP, OPTION, Option, declared
+from ckptcli.options.group import Group, Member, Options
+from ckptcli.options.option import Option
 
-Options = TypeVar("Options")
 
-
-def options_of(cls: Any) -> tuple[Option, ...]:
-    """Every option of a group, or of a command, which are classes, in order."""
-    return _listed(cls)
+def options_of(cls: type[Options]) -> tuple[Option, ...]:
+    """Every option of a group, or of a command, in order."""
+    hashable: Any = cls  # as a class is; type checkers look at its objects
+    return _listed(hashable)
 
 
 @cache
@@ -30,42 +30,43 @@ def _listed(cls: Any) -> tuple[Option, ...]:
     return found
 
 
-def _walked(cls: Any, changes: Mapping[str, Mapping[str, Any]]) -> Iterator[Option]:
-    for of in _fields(cls):
-        if OPTION in of.metadata:
-            yield replace(declared(of), **changes.get(of.name, {}))
+def _walked(cls: type[Options], changes: Mapping[str, Mapping[str, Any]]) -> Iterator[Option]:
+    for name, of in cls.fields.items():
+        if isinstance(of, Group):
+            yield from _walked(of.cls, {**of.changes, **changes})
         else:
-            yield from _walked(of.metadata[GROUP], {**of.metadata[CHANGES], **changes})
+            yield replace(of, **changes[name]) if name in changes else of
 
 
-def _fields(cls: Any) -> tuple[Field[Any], ...]:
-    return fields(cls)
-
-
-def built(cls: type[Options], values: Mapping[str, Any]) -> Options:
+def built(cls: type[Member], values: Mapping[str, Any]) -> Member:
     """The options with these values, by name; an option that `values` lacks has its default."""
     defaults = {option.name: option.default for option in options_of(cls)}
     return _built(cls, {**defaults, **values})
 
 
-def _built(cls: type[Options], values: Mapping[str, Any]) -> Options:
+def _built(cls: type[Member], values: Mapping[str, Any]) -> Member:
     arguments = {
-        of.name: values[of.name] if OPTION in of.metadata else _built(of.metadata[GROUP], values)
-        for of in _fields(cls)
+        name: _built(of.cls, values) if isinstance(of, Group) else values[name]
+        for name, of in cls.fields.items()
     }
     return cls(**arguments)
 
 
-def values_of(options: Any) -> dict[str, Any]:
+def values_of(options: Options) -> dict[str, Any]:
     """Name -> value of every option, in order."""
     found: dict[str, Any] = {}
-    for of in _fields(type(options)):
-        value = getattr(options, of.name)
-        found.update({of.name: value} if OPTION in of.metadata else values_of(value))
+    for name, of in options.fields.items():
+        value = getattr(options, name)
+        found.update(values_of(value) if isinstance(of, Group) else {name: value})
     return found
 
 
-def settings_of(commands: Iterable[type]) -> dict[str, Option]:
+def changed(options: Member, **values: Any) -> Member:
+    """The options with these values, by name, and the others as they are."""
+    return built(type(options), {**values_of(options), **values})
+
+
+def settings_of(commands: Iterable[type[Options]]) -> dict[str, Option]:
     """What a burn.toml and the environment can set: long name -> an option that has it."""
     return {
         option.key: option

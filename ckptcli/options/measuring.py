@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from ckptcli.options.group import Options
 from ckptcli.options.option import option
 from ckptcli.options.subjects import EXPERIMENT, MODULE, WORKLOAD
 
@@ -13,8 +12,7 @@ MOST_SECONDS = 1e8
 _TIMED = frozenset({WORKLOAD, MODULE})
 
 
-@dataclass(frozen=True, slots=True)
-class ThresholdOptions:
+class ThresholdOptions(Options):
     """Which times count as the same."""
 
     threshold_percent: float = option(
@@ -29,8 +27,7 @@ class ThresholdOptions:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class RoundOptions:
+class RoundOptions(Options):
     """How many rounds, in how many processes."""
 
     reps: int | None = option(

@@ -1,15 +1,13 @@
-"""One option as data, and how a dataclass declares it.
+"""One option as data, and the field that declares it.
 
-`option` makes a field of a group, `group` a field of a command's options that holds a whole group.
 The name of the field is the name in the record's `config`; the long name on the command line is it
 with dashes, unless `key` says otherwise. The kind follows from the annotation.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import Field, dataclass, field, replace
-from typing import Any, Literal, TypeVar
+from dataclasses import dataclass, replace
+from typing import Any, Literal
 
 from ckptcli.options.subjects import SUBJECTS
 
@@ -23,9 +21,6 @@ Section = Literal[
     "Other",
 ]
 
-OPTION, GROUP, CHANGES = "option", "group", "changes"
-"""Keys of the metadata of a field."""
-
 _KINDS: dict[str, Kind] = {
     "int": "integer",
     "float": "number",
@@ -34,8 +29,6 @@ _KINDS: dict[str, Kind] = {
     "tuple[str, ...]": "strings",
     "tuple[str, str]": "pair",
 }
-
-Options = TypeVar("Options")
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,23 +89,10 @@ class Option:
 
 def option(default: Any, help: str, **attributes: Any) -> Any:
     """A field that declares an option."""
-    return field(default=default, metadata={OPTION: Option(help, default=default, **attributes)})
+    return Option(help, default=default, **attributes)
 
 
-def group(cls: type[Options], **changes: Mapping[str, object]) -> Options:
-    """A field that holds a group; `changes` are other attributes of its options, by their names."""
-
-    def with_defaults() -> Options:
-        defaults = {name: of["default"] for name, of in changes.items() if "default" in of}
-        return cls(**defaults)
-
-    made: Any = field(default_factory=with_defaults, metadata={GROUP: cls, CHANGES: changes})
-    return made  # type: ignore[no-any-return]
-
-
-def declared(of: Field[Any]) -> Option:
-    """The option that a field declares."""
-    declaration: Option = of.metadata[OPTION]
-    kind = _KINDS[str(of.type).removesuffix(" | None")]
-    key = declaration.key or of.name.replace("_", "-")
-    return replace(declaration, name=of.name, key=key, kind=kind)
+def declared(option: Option, name: str, annotation: str) -> Option:
+    """The option with what the field that declares it says of it."""
+    kind = _KINDS[annotation.removesuffix(" | None")]
+    return replace(option, name=name, key=option.key or name.replace("_", "-"), kind=kind)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from ckptcli.options.group import Options
 from ckptcli.options.option import option
 from ckptcli.options.subjects import EXPERIMENT, MODULE, WORKLOAD
 
@@ -12,8 +11,7 @@ _BY_PARENT = "the parent writes the result"
 _LOOKS = "it says where the result goes, not what is measured"
 
 
-@dataclass(frozen=True, slots=True)
-class JsonOptions:
+class JsonOptions(Options):
     """Whether the result is data."""
 
     as_json: bool = option(
@@ -25,8 +23,7 @@ class JsonOptions:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class ExportOptions:
+class ExportOptions(Options):
     """Which files are written."""
 
     export_paths: tuple[str, ...] = option(
@@ -64,8 +61,7 @@ class ExportOptions:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class ScreenOptions:
+class ScreenOptions(Options):
     """What the screen is like."""
 
     color: str = option(
@@ -88,8 +84,7 @@ class ScreenOptions:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class VerboseOptions:
+class VerboseOptions(Options):
     """How much the screen says."""
 
     verbose: bool = option(
@@ -103,8 +98,7 @@ class VerboseOptions:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class QuietOptions:
+class QuietOptions(Options):
     """What stderr says."""
 
     quiet: bool = option(
@@ -117,8 +111,7 @@ class QuietOptions:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class GateOptions:
+class GateOptions(Options):
     """What decides the exit code."""
 
     conditions: tuple[str, ...] = option(

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from ckptcli.options.group import Options
 from ckptcli.options.option import option
 from ckptcli.options.subjects import EXPERIMENT, MODULE, WORKLOAD
 
@@ -11,8 +10,7 @@ _OF_STRATEGIES = frozenset({WORKLOAD, MODULE})
 _OF_WORKLOADS = frozenset({WORKLOAD, EXPERIMENT})
 
 
-@dataclass(frozen=True, slots=True)
-class StrategyOptions:
+class StrategyOptions(Options):
     """Which strategies."""
 
     strategy_texts: tuple[str, ...] = option(
@@ -27,8 +25,7 @@ class StrategyOptions:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class ProgramOptions:
+class ProgramOptions(Options):
     """Which workload, by its name."""
 
     workload_text: str = option(
@@ -41,8 +38,7 @@ class ProgramOptions:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class DeviceOptions:
+class DeviceOptions(Options):
     """Which array library computes, where, and on how many threads."""
 
     backend_name: str = option(
@@ -73,8 +69,7 @@ class DeviceOptions:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class PeerOptions:
+class PeerOptions(Options):
     """Which other libraries, and a module of the user's own in one of them."""
 
     engine_names: tuple[str, ...] = option(
@@ -94,8 +89,7 @@ class PeerOptions:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class FaultOptions:
+class FaultOptions(Options):
     """What goes wrong on purpose."""
 
     perturb_text: str | None = option(
@@ -109,8 +103,7 @@ class FaultOptions:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class MemoryCheckOptions:
+class MemoryCheckOptions(Options):
     """Whether a program that cannot fit is refused."""
 
     no_memory_check: bool = option(
@@ -122,8 +115,7 @@ class MemoryCheckOptions:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class ConfigOptions:
+class ConfigOptions(Options):
     """Where settings are read from."""
 
     config_path: str | None = option(

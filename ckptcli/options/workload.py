@@ -5,10 +5,10 @@ A workload that needs another one adds a line here, and names it among what it `
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from ckptcli.backends.dtypes import DTYPES
+from ckptcli.options.group import Options
 from ckptcli.options.option import option
 from ckptcli.options.subjects import EXPERIMENT, MODULE, WORKLOAD
 
@@ -23,8 +23,7 @@ def _special(default: Any, help: str, **attributes: Any) -> Any:
     return _size(default, help, section="Workloads trg and chain", **attributes)
 
 
-@dataclass(frozen=True, slots=True)
-class WorkloadOptions:
+class WorkloadOptions(Options):
     """The value of every option; each workload takes what concerns it."""
 
     layers: int = _size(8, "Layers of the silu network.", short="l", at_least=1)

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import importlib
 
+from ckptcli.options.group import Options
+
 COMMANDS = {
     "run": "ckptcli.options.commands.run:RunOptions",
     "log": "ckptcli.options.commands.log:LogOptions",
@@ -21,13 +23,13 @@ COMMANDS = {
 """Every command with options, and the place of their class."""
 
 
-def options_class(command: str) -> type:
+def options_class(command: str) -> type[Options]:
     """The class of a command's options."""
     module, _, name = COMMANDS[command].partition(":")
-    found: type = getattr(importlib.import_module(module), name)
+    found: type[Options] = getattr(importlib.import_module(module), name)
     return found
 
 
-def options_classes() -> list[type]:
+def options_classes() -> list[type[Options]]:
     """Those of all commands."""
     return [options_class(command) for command in COMMANDS]

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from ckptcli.options.option import group
+from ckptcli.options.group import Options, group
 from ckptcli.options.output import JsonOptions, QuietOptions, ScreenOptions
 from ckptcli.options.program import (
     ConfigOptions,
@@ -17,8 +15,7 @@ from ckptcli.options.program import (
 from ckptcli.options.workload import WorkloadOptions
 
 
-@dataclass(frozen=True, slots=True)
-class CheckOptions:
+class CheckOptions(Options):
     """`ckpt check`."""
 
     strategies: StrategyOptions = group(

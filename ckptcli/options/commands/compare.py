@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from ckptcli.options.group import Options, group
 from ckptcli.options.measuring import ThresholdOptions
-from ckptcli.options.option import group, option
+from ckptcli.options.option import option
 from ckptcli.options.output import GateOptions, JsonOptions, QuietOptions, ScreenOptions
 from ckptcli.options.program import ConfigOptions
 
 
-@dataclass(frozen=True, slots=True)
-class CompareOptions:
+class CompareOptions(Options):
     """`ckpt compare`."""
 
     threshold: ThresholdOptions = group(

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from ckptcli.options.option import group
+from ckptcli.options.group import Options, group
 from ckptcli.options.output import JsonOptions, QuietOptions
 from ckptcli.options.program import ConfigOptions
 
 
-@dataclass(frozen=True, slots=True)
-class ListOptions:
+class ListOptions(Options):
     """`ckpt ops` and `ckpt backends`."""
 
     data: JsonOptions = group(JsonOptions)

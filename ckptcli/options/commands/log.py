@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from ckptcli.options.option import group, option
+from ckptcli.options.group import Options, group
+from ckptcli.options.option import option
 from ckptcli.options.output import JsonOptions, QuietOptions, ScreenOptions
 from ckptcli.options.program import (
     ConfigOptions,
@@ -16,8 +15,7 @@ from ckptcli.options.program import (
 from ckptcli.options.workload import WorkloadOptions
 
 
-@dataclass(frozen=True, slots=True)
-class LogOptions:
+class LogOptions(Options):
     """`ckpt log`."""
 
     strategies: StrategyOptions = group(

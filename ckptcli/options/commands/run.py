@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from ckptcli.options.group import Options, group
 from ckptcli.options.measuring import RoundOptions, ThresholdOptions
-from ckptcli.options.option import group
 from ckptcli.options.output import (
     ExportOptions,
     GateOptions,
@@ -26,8 +24,7 @@ from ckptcli.options.program import (
 from ckptcli.options.workload import WorkloadOptions
 
 
-@dataclass(frozen=True, slots=True)
-class RunOptions:
+class RunOptions(Options):
     """`ckpt run`."""
 
     strategies: StrategyOptions = group(StrategyOptions)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from ckptcli.options.option import group
+from ckptcli.options.group import Options, group
 from ckptcli.options.output import JsonOptions, QuietOptions, ScreenOptions
 from ckptcli.options.program import (
     ConfigOptions,
@@ -18,8 +16,7 @@ from ckptcli.options.subjects import WORKLOAD
 from ckptcli.options.workload import WorkloadOptions
 
 
-@dataclass(frozen=True, slots=True)
-class SavedOptions:
+class SavedOptions(Options):
     """`ckpt saved`."""
 
     strategies: StrategyOptions = group(

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from ckptcli.options.option import group, option
+from ckptcli.options.group import Options, group
+from ckptcli.options.option import option
 from ckptcli.options.output import JsonOptions, QuietOptions, ScreenOptions, VerboseOptions
 from ckptcli.options.program import ConfigOptions
 
 
-@dataclass(frozen=True, slots=True)
-class ShowOptions:
+class ShowOptions(Options):
     """`ckpt show`."""
 
     stats: bool = option(False, "Statistics of the times, a table a strategy.", section="Output")
