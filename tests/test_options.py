@@ -138,6 +138,15 @@ def test_the_line_of_a_record_carries_its_settings() -> None:
     assert "--rounds" not in line  # of the chain, which the workload does not have
 
 
+def test_the_line_of_a_module_names_it_and_no_workload() -> None:
+    config = recorded(run_options(module_text="net.py:make", engine_names=("torch",), threads=1))
+    line = command_line(run_record(none_record(), balanced_record(), config=config)) or ""
+    assert " --module net.py:make " in line
+    assert " --seed 0 " in line
+    for flag in ("--workload", "--layers", "--backend", "--processes"):
+        assert flag not in line
+
+
 def test_a_child_gets_its_share_of_the_rounds_or_of_their_time() -> None:
     asked = parsed(child_arguments(run_options(processes=4, reps=10)))
     assert (asked["reps"], asked["processes"]) == (3, 1)

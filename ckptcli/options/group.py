@@ -9,7 +9,7 @@ Invariant: an object never changes; every field has a value.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
 
 from ckptcli.options.option import Option, declared
 
@@ -40,8 +40,7 @@ class Group:
 
 def group(cls: type[Member], **changes: Mapping[str, Any]) -> Member:
     """A field that holds a group."""
-    made: Any = Group(cls, changes)
-    return made  # type: ignore[no-any-return]
+    return cast(Member, Group(cls, changes))
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True)

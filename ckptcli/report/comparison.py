@@ -14,6 +14,7 @@ from ckptcli.measure.record import PHASES, Memory, RunRecord, StrategyRecord
 from ckptcli.measure.statistics import Ratio
 from ckptcli.options.commands.run import RunOptions
 from ckptcli.options.listing import options_of
+from ckptcli.options.subjects import MODULE, WORKLOAD, Subject, takes
 from ckptcli.options.words import reproduction_words
 
 HEADER = (
@@ -295,5 +296,9 @@ def command_line(record: RunRecord, reps: int | None = None) -> str | None:
         "seed": record.seed,
         "reps": reps or max(1, record.rounds),
     }
-    words = reproduction_words(options, {**values, **sizes, **measured})
+    subject = Subject(WORKLOAD, record.title, frozenset(sizes))
+    if "module_text" in settings:
+        subject = Subject(MODULE, record.title)
+    named = [option for option in options if takes(subject, option)]
+    words = reproduction_words(named, {**values, **sizes, **measured})
     return shlex.join(["ckpt", "run", *words])
