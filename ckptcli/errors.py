@@ -29,12 +29,15 @@ A message is one sentence that names the thing, the value and the place, then wh
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
+
+from ckptcli.exit_codes import FAILED, USAGE
 
 
 def nearest_name(name: str, known: Iterable[str]) -> str | None:
     """The name in `known` that the user most likely meant, if one is near."""
+    import difflib  # on first use: a help text has no use for it
+
     matches = difflib.get_close_matches(name.lower(), list(known), n=1)
     return matches[0] if matches else None
 
@@ -42,7 +45,7 @@ def nearest_name(name: str, known: Iterable[str]) -> str | None:
 class CkptError(Exception):
     """Base of all errors raised on purpose. `hint` is what to do next, printed on its own line."""
 
-    exit_code = 1
+    exit_code = FAILED
 
     def __init__(self, message: str, hint: str | None = None) -> None:
         super().__init__(message)
@@ -56,7 +59,7 @@ class CkptError(Exception):
 class UsageError(CkptError):
     """A wrong command line, or a wrong file that it names."""
 
-    exit_code = 2
+    exit_code = USAGE
 
 
 class UnknownNameError(UsageError):

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from ckptcli.cli.main import run_command
-from ckptcli.workloads.options import WorkloadOptions
+from ckptcli.options.workload import WorkloadOptions
 from ckptcli.workloads.program import ProgramWorkload
 from ckptcli.workloads.registry import open_workloads
 from tests.fast_cases import FAST_CASES, mark_and_count

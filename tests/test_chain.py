@@ -188,7 +188,7 @@ def test_what_cannot_fit_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert run_command([*CHAIN, "--rounds", "100000000000"]) == 1
     error = capsys.readouterr().err
     assert "rounds = 100000000000, merge = shared needs at least 181.9 TiB" in error
-    assert "hint: use fewer --rounds, or --force" in error
+    assert "hint: use fewer --rounds, or --no-memory-check" in error
 
 
 @pytest.mark.parametrize("command", ["check", "saved", "log"])
@@ -207,9 +207,7 @@ def test_what_would_be_lost_is_refused(
 ) -> None:
     strategies = ["-s", "none", "-s", "balanced"]
     assert run_command([*CHAIN, *strategies, *option]) == 2
-    assert f"{option[0]} is for profiles, and workload `chain` is an experiment" in (
-        capsys.readouterr().err
-    )
+    assert f"{option[0]} does not take workload `chain`" in capsys.readouterr().err
 
 
 def test_options_without_effect_are_warned_about(capsys: pytest.CaptureFixture[str]) -> None:

@@ -374,6 +374,52 @@ def test_colour_follows_flag_then_environment(
     assert "\x1b[" in ckpt("run", *SMALL, "--color", "always").out
 
 
+@pytest.mark.parametrize(
+    "command", [("check",), ("saved",), ("log", "--explain"), ("log", "--diff", "none", "balanced")]
+)
+def test_lines_of_our_own_fit_the_width(ckpt: Command, command: tuple[str, ...]) -> None:
+    wide, narrow = ckpt(*command).out, ckpt(*command, "--width", "60").out
+    own = [line for line in narrow.splitlines() if not line.startswith(BURNS)]
+    assert max(map(len, own)) <= 60 < max(map(len, wide.splitlines()))
+    if command != ("saved",):  # whose table takes words apart
+        words = {word for line in narrow.splitlines() for word in line.split()}
+        assert set(wide.split()) <= words
+    burn = [line for line in wide.splitlines() if line.startswith(BURNS)]
+    assert burn == [line for line in narrow.splitlines() if line.startswith(BURNS)]
+
+
+BURNS = ("retrieve_node_output", "execute_retro_forward")
+
+
+@pytest.mark.parametrize("command", [("check",), ("saved",), ("log", "--explain")])
+def test_colour_is_asked_for_everywhere(ckpt: Command, command: tuple[str, ...]) -> None:
+    plain = ckpt(*command, "--color", "never").out
+    styled = ckpt(*command, "--color", "always").out
+    assert "\x1b[" in styled
+    unstyled = re.sub(r"\x1b\[[0-9;]*m", "", styled)
+    assert [line.rstrip() for line in unstyled.splitlines()] == plain.splitlines()
+    assert plain == ckpt(*command).out
+
+
+@pytest.mark.parametrize("command", ["check", "saved", "log"])
+def test_threads_everywhere_change_nothing_else(ckpt: Command, command: str) -> None:
+    assert ckpt(command, "--threads", "1") == ckpt(command)
+
+
+def test_two_results_for_stdout_are_refused(ckpt: Command, tmp_path: Path) -> None:
+    both = ("--json", "--export", "-", "--format", "csv", "--export", "a.csv")
+    result = ckpt("run", *SMALL, *both)
+    assert (result.code, result.out) == (2, "")
+    assert "Error: --json and `--export -` both print on stdout" in result.err
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("command", ["log", "saved", "check"])
+def test_force_is_of_files_alone(ckpt: Command, command: str) -> None:
+    assert re.search("No such option:? '?--force", ckpt(command, "--force").err)
+    assert ckpt(command, "-q", "--no-memory-check").code == 0
+
+
 def test_threads_are_set_and_recorded(ckpt: Command) -> None:
     record = json.loads(ckpt("run", *SMALL, "--threads", "1", "--json").out)
     assert record["machine"]["blas_threads"] in (1, None)
@@ -398,12 +444,19 @@ def test_a_difference_of_two_logs_shows_where_the_counts_differ(ckpt: Command) -
     assert lines[4].endswith("by way of 3, 4, 5")
 
 
-def test_the_metavar_of_a_backend_names_every_library(ckpt: Command) -> None:
-    assert f"--backend {'|'.join(libraries())} " in ckpt("run", "--help").out
+def test_the_help_of_a_device_names_every_one(ckpt: Command) -> None:
+    text = " ".join(ckpt("run", "--help").out.split())
+    for library in libraries().values():
+        for name in library.device_names:
+            assert re.search(rf"Where it computes: [^.]*\b{name}\b", text)
 
 
 def test_a_wrong_name_lists_all(ckpt: Command) -> None:
-    for option, names in (("--workload", workload_names()), ("--engine", ["ckpt", *engines()])):
+    for option, names in (
+        ("--workload", workload_names()),
+        ("--engine", ["ckpt", *engines()]),
+        ("--backend", list(libraries())),
+    ):
         told = ckpt("run", option, "qqqqqqqq").err
         forms = ["FILE.py:FUNCTION" if name == PROGRAM else name for name in names]
         assert f"known: {', '.join(sorted(forms))}\n" in told

@@ -7,19 +7,15 @@ import re
 import subprocess
 import sys
 from collections.abc import Sequence
-from importlib import import_module
 from pathlib import Path
 
 import pytest
 
 from ckptcli.cli.main import COMMANDS
-from ckptcli.cli.settings import (
-    COMMANDS as SETTINGS_COMMANDS,
-    checked_defaults,
-    key_of,
-    options_of,
-)
+from ckptcli.cli.settings import checked_defaults
 from ckptcli.config import LoggerSettings, named_config
+from ckptcli.options.commands import COMMANDS as WITH_OPTIONS, options_class, options_classes
+from ckptcli.options.listing import options_of, settings_of
 from tests.backend_kit import NAMED_ENGINE, skipped_without_its_engines
 
 PAGES = Path(__file__).parents[1] / "docs" / "commands"
@@ -86,16 +82,19 @@ def test_links_lead_somewhere(command: str) -> None:
 
 
 @pytest.mark.sampled(3)
-@pytest.mark.parametrize("command", SETTINGS_COMMANDS)
+@pytest.mark.parametrize("command", WITH_OPTIONS)
 def test_every_option_that_a_page_names_exists(command: str) -> None:
-    known = {
-        f"--{key_of(option)}"
-        for name in SETTINGS_COMMANDS
-        for option in options_of(import_module(f"ckptcli.cli.{name}").command)
-    }
-    named = set(re.findall(r"`(--[a-z-]+)", text_of(command)))
-    assert named
-    assert named <= known
+    known = {option.flag for cls in options_classes() for option in options_of(cls)}
+    assert set(re.findall(r"`(--[a-z-]+)", text_of(command))) <= known
+
+
+@pytest.mark.parametrize("command", WITH_OPTIONS)
+def test_a_page_names_every_option_of_its_command(command: str) -> None:
+    text = text_of(command)
+    for option in options_of(options_class(command)):
+        forms = [option.flag, *([f"-{option.short}"] if option.short else [])]
+        is_on_run_page = command == "config"  # which takes the options of `ckpt run`
+        assert is_on_run_page or any(re.search(rf"`{form}\b", text) for form in forms), forms
 
 
 @pytest.mark.slow
@@ -104,6 +103,6 @@ def test_the_table_on_the_page_is_one(tmp_path: Path) -> None:
     (tmp_path / "burn.toml").write_text(block, encoding="utf-8")
     found = named_config(tmp_path / "burn.toml")
     assert found.settings == LoggerSettings()
-    defaults = checked_defaults(found)
+    defaults = checked_defaults(found, settings_of(options_classes()))
     assert (defaults.unknown, defaults.wrong) == ((), ())
     assert defaults.values["strategy"] == ["none", "balanced"]

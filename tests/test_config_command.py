@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -215,6 +213,14 @@ def test_the_environment_of_flags_and_lists(ckpt: Command, monkeypatch: pytest.M
     assert setting(result, "strategy")[0] == ["balanced", "none"]
 
 
+def test_processes_keep_the_limit_of_time(ckpt: Command) -> None:
+    """Each stops at its share, after the nine rounds that any limit leaves."""
+    limit = ("--processes", "2", "--max-time", "0.001", "-l", "1", "-n", "8", "--threads", "1")
+    record = ckpt("run", *limit, "--json").json
+    assert (record["processes"], record["rounds"]) == (2, 18)
+    assert record["config"]["max_time_s"] == 0.001
+
+
 # What is wrong.
 
 
@@ -282,22 +288,33 @@ def test_an_unknown_variable_is_told(ckpt: Command, monkeypatch: pytest.MonkeyPa
     )
 
 
+@pytest.mark.parametrize("command", ["run", "log", "check", "saved", "ops"])
+def test_an_unknown_variable_is_told_once_by_every_command(
+    command: str, ckpt: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CKPT_LAYER", "2")
+    monkeypatch.setenv("CKPT_REPS", "1")
+    monkeypatch.setenv("CKPT_N", "8")
+    monkeypatch.setenv("_CKPT_COMPLETE", "")
+    told = "`CKPT_LAYER` is no setting; did you mean `CKPT_LAYERS`?"
+    result = ckpt(command)
+    assert (result.code, result.err.count(told), result.err.count("no setting")) == (0, 1, 1)
+    assert "no setting" not in ckpt(command, "-q").err
+
+
+@pytest.mark.parametrize("command", ["log", "check", "saved"])
+def test_variables_and_keys_count_for_every_command_that_has_the_option(
+    command: str, ckpt: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    by_flag = ckpt(command, "-l", "1", "-n", "8").out
+    assert by_flag != ckpt(command).out
+    monkeypatch.setenv("CKPT_LAYERS", "1")
+    burn_toml(tmp_path, "[ckpt]\nn = 8\nlayers = 5\n")
+    assert ckpt(command).out == by_flag
+
+
 def test_help_reads_no_file(ckpt: Command, tmp_path: Path) -> None:
     burn_toml(tmp_path, "[ckpt]\nlayer = 2\n")
     assert ckpt("run", "--help").err == ""
     assert ckpt("config", "--config", "absent.toml", "--help").code == 0
     assert ckpt("config", "--config", "absent.toml").code == 2
-
-
-@pytest.mark.parametrize("command", ["compare", "show", "config", "explain"])
-def test_help_loads_no_array_library(command: str) -> None:
-    program = (
-        "import sys\n"
-        "from ckptcli.cli.main import run_command\n"
-        f"code = run_command(['{command}', '--help'])\n"
-        "heavy = {'numpy', 'rich', 'psutil', 'threadpoolctl'} & set(sys.modules)\n"
-        "sys.exit(f'loaded {heavy}' if heavy else code)\n"
-    )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.startswith(f"Usage: ckpt {command}")

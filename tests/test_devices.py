@@ -338,7 +338,7 @@ def test_the_backend_in_the_command_that_measures_again(
     config: dict[str, object], words: str
 ) -> None:
     record = run_record(none_record(), balanced_record(), config=config)
-    assert f"--dtype float32 {words}--seed 0" in (command_line(record) or "")
+    assert f"--dtype float32 --seed 0 {words}--reps" in (command_line(record) or "")
 
 
 @NEEDS_TORCH

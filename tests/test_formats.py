@@ -358,7 +358,7 @@ def test_the_command_measures_the_same_again() -> None:
     graph = replace(two, workload={"name": "graph"}, config=config)
     assert command_line(graph) == (
         "ckpt run --strategy none --strategy balanced --workload 'graph:a b.json#7' "
-        "--seed 0 --reps 6 --threads 2 --warmup 3 --processes 1"
+        "--seed 0 --threads 2 --reps 6 --warmup 3 --processes 1"
     )
     assert command_line(replace(graph, config={})) is None
 

@@ -306,7 +306,7 @@ def test_what_exceeds_the_available_memory_is_refused_while_it_is_checked(
     assert run_command(["log", "--workload", "graph:g.json"]) == 1
     assert "g.json:1: op 2 does not fit in memory" in capsys.readouterr().err
     assert resource.getrlimit(resource.RLIMIT_AS) == limit
-    assert run_command(["log", "--workload", "graph:g.json", "--force"]) == 0
+    assert run_command(["log", "--workload", "graph:g.json", "--no-memory-check"]) == 0
 
 
 def test_a_huge_program_is_refused_without_computing_it(

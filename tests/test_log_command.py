@@ -90,14 +90,14 @@ def test_what_cannot_fit_is_refused_before_allocation(log: Log) -> None:
     code, out, err = log("--n", "1000000")
     assert (code, out) == (1, "")
     assert "n = 1000000, layers = 2 needs at least 29.1 TiB (32000000000000 bytes)" in err
-    assert "hint: use a smaller --n, --batch or --layers, or --force" in err
+    assert "hint: use a smaller --n, --batch or --layers, or --no-memory-check" in err
 
 
 def test_force_runs_what_cannot_fit(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(profile, "available_bytes", lambda: 100)
     assert log()[:2] == (1, "")
     assert log(cases=[GOOD, INFINITE])[0] == 0
-    code, out, _ = log("--force")
+    code, out, _ = log("--no-memory-check")
     assert code == 0
     assert out
 

@@ -16,8 +16,8 @@ from ckptcli.errors import (
     UnknownNameError,
     UsageError,
 )
+from ckptcli.options.workload import WorkloadOptions
 from ckptcli.profiling.memory_pass import memory_pass
-from ckptcli.workloads.options import WorkloadOptions
 from ckptcli.workloads.registry import open_workloads
 from tests.program_kit import Command, Opener, program_that
 

@@ -25,10 +25,10 @@ import pytest
 from ckptcli import Device, device
 from ckptcli.checkpoint.strategies.registry import parse_strategy
 from ckptcli.measure.trace import Life, Retrieval, TimelinePoint, Trace
+from ckptcli.options.workload import WorkloadOptions
 from ckptcli.profiling.memory_pass import MemoryPass, memory_pass
 from ckptcli.profiling.trace import MOST_ENTRIES
 from ckptcli.workloads.base import ForwardResult, Workload
-from ckptcli.workloads.options import WorkloadOptions
 from ckptcli.workloads.registry import open_workloads
 from ckptcli.workloads.silu import SiluNetwork, SiluWorkload
 from tests.fake_clock import FakeClock

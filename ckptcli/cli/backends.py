@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING
@@ -10,10 +9,12 @@ from typing import TYPE_CHECKING
 import click
 
 from ckptcli import units
-from ckptcli.backends.registry import libraries, not_loaded
+from ckptcli.cli.command import Line, options_command
+from ckptcli.cli.json_output import print_json
 
 if TYPE_CHECKING:
     from ckptcli.backends.registry import ArrayLibrary, DeviceFacts
+    from ckptcli.options.commands.list import ListOptions
 
 SCHEMA = "ckpt.backends/1"
 
@@ -31,17 +32,17 @@ class _Found:
     install: str
 
 
-@click.command("backends")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
-def command(as_json: bool) -> None:
+@options_command("backends")
+def command(options: ListOptions, line: Line) -> None:
     """List the array libraries: version, devices with their memory, dtypes, what is missing."""
+    from ckptcli.backends.registry import libraries
+
     found = [_look(library) for library in libraries().values()]
-    if as_json:
-        click.echo(json.dumps({"schema": SCHEMA, "backends": [asdict(one) for one in found]}))
+    if options.data.as_json:
+        print_json({"schema": SCHEMA, "backends": [asdict(one) for one in found]})
         return
     for one in found:
-        for line in _lines(one):
-            click.echo(line)
+        click.echo("\n".join(_lines(one)))
 
 
 def _look(library: ArrayLibrary) -> _Found:
@@ -55,6 +56,8 @@ def _look(library: ArrayLibrary) -> _Found:
             devices = tuple(_with_memory(device) for device in library.devices())
             dtypes = library.open(devices[0].name).dtypes if devices else ()
         except Exception as error:
+            from ckptcli.backends.registry import not_loaded
+
             missing = not_loaded(library, error)
         else:
             missing = None if devices else f"no device of {', '.join(library.device_names)}"

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
 from itertools import count
 from pathlib import Path
@@ -12,23 +11,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ckptcli.cli.devices import device_options, open_device
-from ckptcli.cli.exit_codes import WRONG
-from ckptcli.cli.options import (
-    check_layers,
-    open_from_options,
-    parse_strategies,
-    perturb_option,
-    perturbed_strategies,
-    strategy_option,
-    workload_options,
-)
+from ckptcli.cli.command import Line, options_command
 from ckptcli.cli.streams import warn
+from ckptcli.cli.text_page import TextPage
 from ckptcli.errors import UntrackedBackwardWarning
+from ckptcli.exit_codes import DONE, WRONG
 
 if TYPE_CHECKING:
     from ckptcli.backends.base import Backend
     from ckptcli.checkpoint.strategies.base import Strategy
+    from ckptcli.options.commands.check import CheckOptions
     from ckptcli.verify.check import Check
     from ckptcli.workloads.base import Workload
 
@@ -36,56 +28,63 @@ SCHEMA = "ckpt.check/1"
 SHOWN = 5
 
 
-@click.command("check")
-@strategy_option(default="balanced")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object a program on stdout.")
-@click.option("-q", "--quiet", is_flag=True, help="No warnings.")
-@perturb_option
-@workload_options(layers=4, n=32)
-@device_options
-@click.pass_context
-def command(
-    ctx: click.Context,
-    /,
-    strategy_texts: tuple[str, ...],
-    as_json: bool,
-    quiet: bool,
-    **_: Any,
-) -> int:
+@options_command("check")
+def command(options: CheckOptions, line: Line) -> int:
     """Prove each strategy: gradients, finite differences, recomputed values, effects.
 
     Gradients and recomputed values must be those of `none` and of the forward pass: bit for bit,
     or on a library that is not deterministic within its spread from run to run.
     Exits with 5, and the evidence, if one is not.
     """
+    from ckptcli.cli.devices import limited_threads, open_device
+    from ckptcli.cli.programs import open_programs, program_notes
+    from ckptcli.cli.strategy_choice import check_layers, parse_strategies, perturbed_strategies
+    from ckptcli.options.listing import changed
+
+    quiet = options.notes.quiet
+    with limited_threads(options.device, quiet):
+        strategies = parse_strategies(options.strategies.strategy_texts or ("balanced",))
+        workloads = open_programs(options.program, options.workload, options.memory)
+        notes = program_notes(line, options.program, workloads)
+        backend = open_device(options.device, options.workload.dtype, quiet)
+        warn(notes, quiet)
+        in_float64 = changed(options.workload, dtype="float64")
+        precise = open_programs(options.program, in_float64, options.memory)
+        for workload in workloads:
+            check_layers(strategies, workload)
+        text = options.fault.perturb_text
+        strategies, fault = perturbed_strategies(text, strategies, workloads)
+        passed = _checked(options, strategies, list(zip(workloads, precise)), backend)
+    if fault is not None and not fault.hits:
+        warn([f"--perturb-replay {fault.text} met no value that is computed again"], quiet)
+    return DONE if passed else WRONG
+
+
+def _checked(
+    options: CheckOptions,
+    strategies: Sequence[Strategy],
+    programs: Sequence[tuple[Workload, Workload]],
+    backend: Backend,
+) -> bool:
+    """Check and print each program, with the same in float64 beside it; whether all passed."""
     from ckptcli.profiling.out_of_memory import told_as_failure
     from ckptcli.verify.check import check
 
-    strategies = parse_strategies(strategy_texts or ("balanced",))
-    workloads, notes = open_from_options(ctx)
-    backend = open_device(ctx.params)
-    warn(notes, quiet)
-    ctx.params["dtype"] = "float64"
-    precise, _notes = open_from_options(ctx)
-    for workload in workloads:
-        check_layers(strategies, workload)
-    strategies, fault = perturbed_strategies(ctx, strategies, workloads)
     passed = True
     with backend.quiet(), warnings.catch_warnings():
         warnings.simplefilter("ignore", UntrackedBackwardWarning)
-        for workload, exact in zip(workloads, precise):
+        for workload, exact in programs:
             checks = []
             for strategy in strategies:
                 with told_as_failure(backend, strategy.name, lambda: "a checked pass"):
-                    checks.append(check(workload, strategy, exact, ctx.params["seed"], backend))
-            _print(workload, checks, as_json)
+                    seed = options.workload.seed
+                    checks.append(check(workload, strategy, exact, seed, backend))
+            _print(workload, checks, options)
             for strategy, found in zip(strategies, checks):
                 if not found.passed:
                     passed = False
                     _write_smallest(workload, strategy, backend)
-    if fault is not None and not fault.hits:
-        warn([f"--perturb-replay {fault.text} met no value that is computed again"], quiet)
-    return 0 if passed else WRONG
+    return passed
 
 
 def _write_smallest(workload: Workload, strategy: Strategy, backend: Backend) -> None:
@@ -111,15 +110,19 @@ def _write_smallest(workload: Workload, strategy: Strategy, backend: Backend) ->
     click.echo(f"the smallest graph that fails: ckpt check --workload graph:{path}", err=True)
 
 
-def _print(workload: Workload, checks: list[Check], as_json: bool) -> None:
-    if as_json:
-        click.echo(json.dumps(_as_object(workload, checks), allow_nan=False))
+def _print(workload: Workload, checks: list[Check], options: CheckOptions) -> None:
+    if options.data.as_json:
+        from ckptcli.cli.json_output import print_json_line
+
+        print_json_line(_as_object(workload, checks))
         return
-    click.echo(workload.title)
+    page = TextPage(options.screen)
+    page.print(workload.title)
     for found in checks:
-        click.echo(f"{found.strategy}: {'passed' if found.passed else 'FAILED'}")
+        word = page.styled("passed", "green") if found.passed else page.styled("FAILED", "red")
+        page.print(f"{found.strategy}: {word}")
         for line in _lines(found, workload):
-            click.echo(f"  {line}")
+            page.print(f"  {line}", hang=22)
 
 
 def _as_object(workload: Workload, checks: list[Check]) -> dict[str, Any]:

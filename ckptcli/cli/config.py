@@ -5,34 +5,26 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import dataclass, fields
-from typing import Any
+from enum import Enum
+from typing import TYPE_CHECKING
 
 import click
-from click.core import ParameterSource
 
-from ckptcli.cli.run import command as run
-from ckptcli.cli.settings import (
-    NO_SETTINGS,
-    SettingsCommand,
-    found_config,
-    key_of,
-    options_of,
-    unknown_variables,
-    variable_of,
-)
-from ckptcli.cli.streams import warn
-from ckptcli.config import FoundConfig, logger_section
-from ckptcli.events import Level
+from ckptcli.cli.command import DEFAULT, ENVIRONMENT, FILE, FLAG, Line, options_command
+from ckptcli.cli.json_output import json_text
+from ckptcli.options.listing import values_of
+from ckptcli.options.variables import variable_of
+
+if TYPE_CHECKING:
+    from ckptcli.config import FoundConfig
+    from ckptcli.options.commands.run import RunOptions
+    from ckptcli.options.option import Option
 
 SCHEMA = "ckpt.config/1"
-NOT_LISTED = (*NO_SETTINGS, "json")
-LOGGER = "autodiff.logger"
+NOT_LISTED = ("json",)
+"""It says how this command prints."""
 
-_ORIGINS = {
-    ParameterSource.COMMANDLINE: "flag",
-    ParameterSource.ENVIRONMENT: "environment",
-    ParameterSource.DEFAULT_MAP: "file",
-}
+LOGGER = "autodiff.logger"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,28 +37,27 @@ class Setting:
     source: str | None = None
 
 
-@click.command("config", cls=SettingsCommand, params=list(run.params))
-@click.pass_context
-def command(ctx: click.Context, /, quiet: bool, as_json: bool, **_: Any) -> None:
+@options_command("config")
+def command(options: RunOptions, line: Line) -> None:
     """Print the settings that `ckpt run` would use with these options, and where each comes from.
 
     Precedence: flag, then environment (CKPT_LAYERS for --layers), then the table [ckpt] of the
     burn.toml, then default. The output is a burn.toml.
     """
-    found = found_config(ctx)
-    settings = [_setting(ctx, option) for option in options_of(ctx.command)]
-    listed = [setting for setting in settings if setting.key not in NOT_LISTED]
-    logger = _logger_settings(found)
-    click.echo(_json(found, listed, logger) if as_json else _toml(found, listed, logger))
-    warn(unknown_variables(), quiet)
+    values = values_of(options)
+    settings = [
+        _setting(option, values[option.name], line.origins[option.name])
+        for option in line.options
+        if not option.not_in_settings and option.key not in NOT_LISTED
+    ]
+    logger = _logger_settings(line.found)
+    text = _json(line.found, settings, logger) if options.data.as_json else None
+    click.echo(text or _toml(line.found, settings, logger), nl=False)
 
 
-def _setting(ctx: click.Context, option: click.Option) -> Setting:
-    key = key_of(option)
-    source = ctx.get_parameter_source(str(option.name))
-    origin = "default" if source is None else _ORIGINS.get(source, "default")
-    sources = {"flag": f"--{key}", "environment": variable_of(option)}
-    return Setting(key, _plain(ctx.params[str(option.name)]), origin, sources.get(origin))
+def _setting(option: Option, value: object, origin: str) -> Setting:
+    sources = {FLAG: option.flag, ENVIRONMENT: variable_of(option.key)}
+    return Setting(option.key, _plain(value), origin, sources.get(origin))
 
 
 def _plain(value: object) -> object:
@@ -77,6 +68,8 @@ def _plain(value: object) -> object:
 
 
 def _logger_settings(found: FoundConfig) -> list[Setting]:
+    from ckptcli.config import logger_section
+
     given = logger_section(found.document)
     return [
         Setting(field.name, _logger_value(found, field.name), _origin(field.name in given))
@@ -86,11 +79,11 @@ def _logger_settings(found: FoundConfig) -> list[Setting]:
 
 def _logger_value(found: FoundConfig, name: str) -> object:
     value = getattr(found.settings, name)
-    return value.name.lower() if isinstance(value, Level) else _plain(value)
+    return value.name.lower() if isinstance(value, Enum) else _plain(value)
 
 
 def _origin(in_file: bool) -> str:
-    return "file" if in_file else "default"
+    return FILE if in_file else DEFAULT
 
 
 def _json(found: FoundConfig, settings: list[Setting], logger: list[Setting]) -> str:
@@ -100,7 +93,7 @@ def _json(found: FoundConfig, settings: list[Setting], logger: list[Setting]) ->
         "settings": {setting.key: _object(setting) for setting in settings},
         "logger": {setting.key: _object(setting) for setting in logger},
     }
-    return json.dumps(data, indent=2, allow_nan=False)
+    return json_text(data)
 
 
 def _object(setting: Setting) -> dict[str, object]:
@@ -113,7 +106,7 @@ def _object(setting: Setting) -> dict[str, object]:
 def _toml(found: FoundConfig, settings: list[Setting], logger: list[Setting]) -> str:
     place = "no burn.toml found" if found.path is None else f"file: {found.path}"
     lines = [f"# {place}", "[ckpt]", *_lines(settings), "", f"[{LOGGER}]", *_lines(logger)]
-    return "\n".join(lines)
+    return "\n".join(lines) + "\n"
 
 
 def _lines(settings: list[Setting]) -> list[str]:

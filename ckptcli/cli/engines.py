@@ -4,33 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import click
-
-from ckptcli.cli.names import completing
 from ckptcli.measure import OURS
 
 if TYPE_CHECKING:
     from ckptcli.peers.base import Engine
-
-
-def _summaries() -> dict[str, str]:
-    from ckptcli.peers.base import engines
-
-    return {OURS: "ckpt's own", **{name: engine.summary for name, engine in engines().items()}}
-
-
-def engine_option(function: Any) -> Any:
-    """`--engine`."""
-    return click.option(
-        "--engine",
-        "engine_names",
-        multiple=True,
-        metavar="NAME",
-        shell_complete=completing(_summaries),
-        help="Run every strategy in this library too, repeatable; a wrong name lists all.",
-    )(function)
 
 
 @contextmanager

@@ -7,21 +7,20 @@ import textwrap
 
 import click
 
-from ckptcli.checkpoint.strategies.registry import registry
-from ckptcli.cli.names import completing
+from ckptcli.cli.names import completing, glossary
 from ckptcli.cli.streams import screen_width
-from ckptcli.report.glossary import GLOSSARY, define, other_names
 
 
 @click.command("explain")
-@click.argument(
-    "words", metavar="[TERM]", nargs=-1, shell_complete=completing(lambda: dict.fromkeys(GLOSSARY))
-)
+@click.argument("words", metavar="[TERM]", nargs=-1, shell_complete=completing(glossary))
 def command(words: tuple[str, ...]) -> None:
     """Define TERM, a word or a JSON key of the output; without it, list all.
 
     A term of several words needs no quotes: ckpt explain gradient of a parameter.
     """
+    from ckptcli.checkpoint.strategies.registry import registry
+    from ckptcli.report.glossary import GLOSSARY, define
+
     if words:
         name = " ".join(words)
         strategies = {key: strategy.summary for key, strategy in registry().items()}
@@ -35,6 +34,8 @@ def command(words: tuple[str, ...]) -> None:
 
 
 def _entry(term: str, definition: str) -> str:
+    from ckptcli.report.glossary import other_names
+
     names = other_names(term)
     head = f"{term} ({', '.join(names)})" if names else term
     body = textwrap.fill(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ckptcli.errors import CkptError, UsageError
+from ckptcli.options.output import ExportOptions, JsonOptions
 from ckptcli.report.formats import Exporter, exporter_for
 from ckptcli.report.output import OutputFile
 
@@ -21,25 +21,35 @@ if TYPE_CHECKING:
 STDOUT = "-"
 
 
+def stdout_is_data(options: ExportOptions, data: JsonOptions) -> bool:
+    """Whether stdout is for a program to read."""
+    return data.as_json or STDOUT in options.export_paths
+
+
 class Exports:
     """Every export of a run. A file that fails is left alone from then on; `check` raises."""
 
-    def __init__(self, paths: Sequence[str], format_name: str | None, force: bool) -> None:
+    def __init__(self, options: ExportOptions, data: JsonOptions) -> None:
         """Open all files.
 
         Raises:
-            UsageError: an unknown suffix or format, an existing file without `force`, or stdout
+            UsageError: an unknown suffix or format, an existing file without `--force`, or stdout
                 named twice.
         """
+        paths, format_name = options.export_paths, options.format_name
         self.to_stdout: Exporter | None = None
         self._stack = ExitStack()
         self._files: list[tuple[Exporter, OutputFile]] = []
         self._error: CkptError | None = None
         if format_name is not None and STDOUT not in paths:
             raise UsageError(f"--format {format_name} has no effect", "add `--export -`")
+        if data.as_json and STDOUT in paths:
+            raise UsageError(
+                "--json and `--export -` both print on stdout", "give one, or `--export` a file"
+            )
         try:
             for path in paths:
-                self._open(path, format_name, force)
+                self._open(path, format_name, options.force)
         except BaseException:
             self._stack.close()
             raise

@@ -2,117 +2,99 @@
 
 from __future__ import annotations
 
-import json
 import math
 import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from ckptcli.cli.devices import device_options, open_device
-from ckptcli.cli.options import (
-    check_layers,
-    open_from_options,
-    parse_strategies,
-    strategy_option,
-    workload_options,
-)
-from ckptcli.cli.settings import SettingsCommand, logger_settings, open_log_sink
+from ckptcli.cli.command import Line, options_command
 from ckptcli.cli.streams import warn
-from ckptcli.config import LoggerSettings
 from ckptcli.errors import EngineError, UnknownNameError
-from ckptcli.events import Event, Fanout, Level, Recorder, Sink
-from ckptcli.report.explain import explained_log
-from ckptcli.report.log import burn_line
-from ckptcli.report.log_diff import log_diff
 
 if TYPE_CHECKING:
     from ckptcli.backends.base import Backend
     from ckptcli.checkpoint.strategies.base import Strategy
+    from ckptcli.config import LoggerSettings
+    from ckptcli.events import Event, Level, Sink
+    from ckptcli.options.commands.log import LogOptions
     from ckptcli.workloads.base import Workload
 
-LEVELS = {"basic": Level.BASIC, "medium": Level.MEDIUM, "full": Level.FULL}
+OURS = "# "
+"""What lines begin with that Burn does not have."""
 
 
-@click.command("log", cls=SettingsCommand)
-@strategy_option(default="balanced; a graph case's own")
-@click.option(
-    "--level",
-    "level_name",
-    metavar="basic|medium|full",
-    help="How much to print; medium prints what basic does, as in Burn.  [default: the "
-    "configuration's, else full]",
-)
-@click.option("--explain", is_flag=True, help="Say of each node what became of it, and sum up.")
-@click.option(
-    "--diff",
-    nargs=2,
-    metavar="A B",
-    shell_complete=strategy_option,
-    help="Set the retrievals of two strategies side by side.",
-)
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object a pass.")
-@click.option("--force", is_flag=True, help="Run what cannot fit in memory.")
-@click.option("-q", "--quiet", is_flag=True, help="No warnings.")
-@workload_options(layers=2, n=64)
-@device_options
-@click.pass_context
-def command(
-    ctx: click.Context,
-    /,
-    strategy_texts: tuple[str, ...],
-    level_name: str | None,
-    explain: bool,
-    diff: tuple[str, str] | None,
-    as_json: bool,
-    force: bool,
-    quiet: bool,
-    config_path: Path | None,
-    **_: Any,
-) -> None:
+@options_command("log")
+def command(options: LogOptions, line: Line) -> None:
     """Print which values one backward pass retrieves, and which nodes are computed again.
 
     The lines are Burn's, in Burn's order, with Burn's node ids.
     """
-    settings = logger_settings(config_path)
-    level = _level(level_name, settings)
-    strategies = parse_strategies(diff or strategy_texts)
-    workloads, warnings = open_from_options(ctx)
-    backend = open_device(ctx.params)
+    from ckptcli.cli.devices import limited_threads
+
+    level = _level(options.level_name, line.found.settings)
+    with limited_threads(options.device, options.notes.quiet):
+        passes = _passes(options, line)
+        if options.diff:
+            _print_diffs(passes, options)
+            return
+        _print_logs(passes, options, line.found.settings, level)
+
+
+def _passes(options: LogOptions, line: Line) -> list[_Pass]:
+    """What is run, every program under every strategy; refuses what cannot run before it prints."""
+    from ckptcli.cli.devices import open_device
+    from ckptcli.cli.programs import open_programs, program_notes
+    from ckptcli.cli.strategy_choice import parse_strategies
+
+    strategies = parse_strategies(options.diff or options.strategies.strategy_texts)
+    workloads = open_programs(options.program, options.workload, options.memory)
+    notes = program_notes(line, options.program, workloads)
+    backend = open_device(options.device, options.workload.dtype, options.notes.quiet)
     passes = [
         _Pass(getattr(workload, "index", 0), workload, strategy, backend)
         for workload in workloads
         for strategy in strategies or [_own_strategy(workload)]
     ]
-    _check(passes, force)
-    warn(warnings, quiet)
-    if diff:
-        for workload in workloads:
-            _print_diff(workload, strategies, backend)
-        return
+    _check(passes, options.memory.no_memory_check)
+    warn(notes, options.notes.quiet)
+    return passes
+
+
+def _print_logs(
+    passes: Sequence[_Pass], options: LogOptions, settings: LoggerSettings, level: Level
+) -> None:
+    from ckptcli.cli.logger import open_log_sink
+
+    is_one = len({one.case for one in passes}) == 1
     with ExitStack() as stack:  # one sink for all passes: without `append` it empties its file
         elsewhere = open_log_sink(replace(settings, stdout=False), sys.stderr, level)
         sinks = [stack.enter_context(sink) for sink in elsewhere]
         for one in passes:
-            lines, gradients, notes = _run(one, level, explain, sinks)
-            where = f"case {one.case}: " if len(workloads) > 1 else ""
-            warn([where + note for note in notes], quiet)
-            _print(one, lines, gradients if as_json else None)
+            lines, gradients, notes = _run(one, level, options.explain, sinks)
+            where = "" if is_one else f"case {one.case}: "
+            warn([where + note for note in notes], options.notes.quiet)
+            _print(one, lines, gradients, options)
 
 
-def _print_diff(workload: Workload, strategies: Sequence[Strategy], backend: Backend) -> None:
+def _print_diffs(passes: Sequence[_Pass], options: LogOptions) -> None:
+    """Of each program the first strategy's pass beside the second's."""
+    from ckptcli.cli.text_page import TextPage
+    from ckptcli.events import Recorder
     from ckptcli.profiling.log_pass import log_pass
+    from ckptcli.report.log_diff import log_diff
 
-    first, second = Recorder(), Recorder()
-    for strategy, recorder in zip(strategies, (first, second)):
-        log_pass(workload, strategy, recorder, backend)
-    names = strategies[0].name, strategies[1].name
-    for line in log_diff(names, first.events, second.events):
-        click.echo(line)
+    page = TextPage(options.screen)
+    for first, second in zip(passes[::2], passes[1::2]):
+        recorders = Recorder(), Recorder()
+        for one, recorder in zip((first, second), recorders):
+            log_pass(one.workload, one.strategy, recorder, one.backend)
+        names = first.strategy.name, second.strategy.name
+        for line in log_diff(names, recorders[0].events, recorders[1].events):
+            page.print(line)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,29 +109,35 @@ class _Pass:
 
 def _level(name: str | None, settings: LoggerSettings) -> Level:
     """The flag's level, else the file's where it is enabled, else full."""
+    from ckptcli.events import Level
+
+    levels = {"basic": Level.BASIC, "medium": Level.MEDIUM, "full": Level.FULL}
     if name is None:
         return settings.level or Level.FULL
-    if name not in LEVELS:
-        raise UnknownNameError("level", name, LEVELS)
-    return LEVELS[name]
+    if name not in levels:
+        raise UnknownNameError("level", name, levels)
+    return levels[name]
 
 
 def _own_strategy(workload: Workload) -> Strategy:
+    from ckptcli.cli.strategy_choice import parse_strategies
+
     return parse_strategies([getattr(workload, "strategy", None) or "balanced"])[0]
 
 
-def _check(passes: Sequence[_Pass], force: bool) -> None:
+def _check(passes: Sequence[_Pass], no_memory_check: bool) -> None:
     """Refuse all passes before the first one prints, if one of them cannot run.
 
     Raises:
         UsageError: a strategy that needs layers, on a program without.
-        OutOfMemoryError: a program that does not fit in memory, unless `force`.
+        OutOfMemoryError: a program that does not fit in memory, unless `no_memory_check`.
     """
+    from ckptcli.cli.strategy_choice import check_layers
     from ckptcli.profiling.profile import check_fits
 
     for one in passes:
         check_layers([one.strategy], one.workload)
-        if not force:
+        if not no_memory_check:
             check_fits(one.workload, [one.strategy], one.backend)
 
 
@@ -157,7 +145,9 @@ def _run(
     one: _Pass, level: Level, explain: bool, sinks: Sequence[Sink]
 ) -> tuple[list[str], dict[str, list[float | None]], tuple[str, ...]]:
     """Lines, gradients and warnings of one pass; the configuration's other sinks get the lines."""
+    from ckptcli.events import Fanout, Recorder
     from ckptcli.profiling.log_pass import log_pass
+    from ckptcli.report.explain import explained_log
 
     recorder = Recorder()
     try:
@@ -177,16 +167,29 @@ def _run(
 
 
 def _print(
-    one: _Pass, lines: Sequence[str], gradients: dict[str, list[float | None]] | None
+    one: _Pass,
+    lines: Sequence[str],
+    gradients: dict[str, list[float | None]],
+    options: LogOptions,
 ) -> None:
-    """The lines; with `gradients` one JSON object of all."""
-    if gradients is None:
-        for line in lines:
-            click.echo(line)
-    else:
+    """The lines, Burn's as they are; or one JSON object of all."""
+    if options.data.as_json:
+        from ckptcli.cli.json_output import print_json_line
+
         fields = {"case": one.case, "strategy": one.strategy.name, "log": lines}
-        click.echo(json.dumps({**fields, "gradients": gradients}, allow_nan=False))
+        print_json_line({**fields, "gradients": gradients})
+        return
+    from ckptcli.cli.text_page import TextPage
+
+    page = TextPage(options.screen)
+    for line in lines:
+        if line.startswith(OURS):
+            page.print(page.styled(line, "cyan"), hang=len(OURS) + 2, begin=OURS)
+        else:
+            click.echo(line)
 
 
 def _burn_lines(events: list[Event], level: Level) -> list[str]:
+    from ckptcli.report.log import burn_line
+
     return [line for event in events if (line := burn_line(event, level)) is not None]

@@ -1,8 +1,6 @@
 """The root command: lazy subcommands, and how a run ends.
 
-Exit codes: 0 done, 1 failed while running, 2 wrong command line or configuration, 3 a `--fail-on`
-condition holds, 4 untrustworthy under `--strict`, 5 a wrong gradient, 124 timed out, 130
-interrupted, 143 terminated. A closed pipe ends quietly.
+`ckptcli.exit_codes` has the codes. A closed pipe ends quietly.
 """
 
 from __future__ import annotations
@@ -17,6 +15,7 @@ from typing import Any, NoReturn, TextIO
 import click
 
 from ckptcli.errors import CkptError, UnknownNameError
+from ckptcli.exit_codes import DONE, FAILED, INTERRUPTED
 from ckptcli.version import VERSION
 
 COMMANDS = {
@@ -34,8 +33,6 @@ COMMANDS = {
     "completion": "Print the completion script for bash, zsh or fish.",
 }
 """Name -> short help. A command lives in the module of its name, as `command`."""
-
-INTERRUPTED = 130
 
 EPILOG = """\b
 Examples:
@@ -136,15 +133,15 @@ def run_command(arguments: Sequence[str] | None = None) -> int:
         return INTERRUPTED
     except (ClosedPipe, BrokenPipeError):
         _discard(sys.stdout)
-        return 0
+        return DONE
     except MemoryError as error:
         report_error(f"out of memory: {error}", "use a smaller workload or fewer strategies")
-        return 1
+        return FAILED
     except OSError as error:
         report_error(f"cannot write: {error}", None)
         _discard(sys.stdout)
-        return 1
-    return code if isinstance(code, int) else 0
+        return FAILED
+    return code if isinstance(code, int) else DONE
 
 
 def _open_missing_streams() -> None:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 import click
 
+from ckptcli.cli.command import Line, options_command
+from ckptcli.cli.json_output import print_json
 from ckptcli.errors import UnknownNameError
 
 if TYPE_CHECKING:
     from ckptcli.autodiff.describe import OpDescription
+    from ckptcli.options.commands.list import ListOptions
 
+SCHEMA = "ckpt.ops/1"
 COMPOSED = "composed"
 UNDER_BALANCED = {
     "memory": "computed again, unless an operand is a constant",
@@ -23,10 +26,8 @@ UNDER_BALANCED = {
 }
 
 
-@click.command("ops")
-@click.argument("name", required=False)
-@click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
-def command(name: str | None, as_json: bool) -> None:
+@options_command("ops", click.Argument(["name"], required=False))
+def command(options: ListOptions, line: Line, name: str | None) -> None:
     """List the ops with their bound, what their backward step needs and what they hold beside.
 
     With NAME, one op in detail.
@@ -37,8 +38,8 @@ def command(name: str | None, as_json: bool) -> None:
     if name is not None and name not in known:
         raise UnknownNameError("op", name, known)
     chosen = list(known.values()) if name is None else [known[name]]
-    if as_json:
-        click.echo(json.dumps({"schema": "ckpt.ops/1", "ops": [asdict(op) for op in chosen]}))
+    if options.data.as_json:
+        print_json({"schema": SCHEMA, "ops": [asdict(op) for op in chosen]})
     elif name is None:
         _print_table(chosen)
     else:

@@ -1,53 +1,17 @@
-"""Saved records on the command line, and the screen that they are shown on."""
+"""Saved records on the command line."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING
 
-import click
-
-from ckptcli.cli.streams import has_glyphs, screen_width, use_color
 from ckptcli.errors import RecordFileError
 
 if TYPE_CHECKING:
     from ckptcli.measure.record import RunRecord
-    from ckptcli.report.screen import Screen
-
-Function = TypeVar("Function", bound=Callable[..., Any])
 
 STDIN = "-"
-
-
-def screen_options(function: Function) -> Function:
-    """`--color` and `--width`."""
-    width = click.option(
-        "--width",
-        type=click.IntRange(40),
-        metavar="COLUMNS",
-        help="Width of the screen.  [default: the terminal's]",
-    )
-    color = click.option(
-        "--color",
-        type=click.Choice(["auto", "always", "never"]),
-        default="auto",
-        show_default=True,
-        help="Colour in the output.",
-    )
-    return color(width(function))
-
-
-def screen_from_options(params: dict[str, Any]) -> Screen:
-    """What stdout can show, as the options say."""
-    from ckptcli.report.screen import Screen
-
-    return Screen(
-        params["width"] or screen_width(sys.stdout),
-        use_color(params["color"], sys.stdout),
-        has_glyphs(sys.stdout),
-    )
 
 
 def read_record_file(name: str) -> RunRecord:

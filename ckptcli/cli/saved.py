@@ -2,74 +2,61 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import warnings
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from ckptcli.cli.devices import device_options, open_device
-from ckptcli.cli.engines import engine_option
-from ckptcli.cli.modules import check_engine, module_option, saved_module
-from ckptcli.cli.options import (
-    check_layers,
-    open_from_options,
-    parse_strategies,
-    strategy_option,
-    workload_options,
-)
-from ckptcli.cli.streams import has_glyphs, screen_width, use_color, warn
+from ckptcli.cli.command import Line, options_command
+from ckptcli.cli.streams import warn
 from ckptcli.errors import UntrackedBackwardWarning
 
 if TYPE_CHECKING:
     from ckptcli.measure.saved import PartBytes, SavedTensor
+    from ckptcli.options.commands.saved import SavedOptions
     from ckptcli.workloads.base import Workload
 
 SCHEMA = "ckpt.saved/1"
 
 
-@click.command("saved")
-@strategy_option(default="none and balanced")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
-@click.option("-q", "--quiet", is_flag=True, help="No warnings.")
-@click.option("--force", is_flag=True, help="Run what cannot fit in memory.")
-@workload_options(layers=2, n=64)
-@device_options
-@engine_option
-@module_option
-@click.pass_context
-def command(
-    ctx: click.Context,
-    /,
-    strategy_texts: tuple[str, ...],
-    as_json: bool,
-    quiet: bool,
-    force: bool,
-    **_: Any,
-) -> None:
+@options_command("saved")
+def command(options: SavedOptions, line: Line) -> None:
     """List what each strategy holds after forward: node, op, bytes, line, consumers, end.
 
     Each storage counts once; parameters, input and the loss are left out.
     """
+    from ckptcli.cli.devices import limited_threads
+    from ckptcli.cli.modules import check_engine, saved_module
+
+    if options.peers.module_text is not None:
+        saved_module(options, line)
+        return
+    check_engine(options.peers.engine_names)
+    with limited_threads(options.device, options.notes.quiet):
+        _saved_by_strategies(options, line)
+
+
+def _saved_by_strategies(options: SavedOptions, line: Line) -> None:
     from ckptcli.autodiff.device import Device
+    from ckptcli.cli.devices import open_device
+    from ckptcli.cli.programs import open_programs, program_notes
+    from ckptcli.cli.strategy_choice import check_layers, parse_strategies
     from ckptcli.measure.saved import saved_tensors
     from ckptcli.profiling.memory_pass import memory_pass
     from ckptcli.profiling.profile import check_fits
 
-    if ctx.params["module_text"] is not None:
-        saved_module(ctx)
-        return
-    check_engine(ctx.params["engine_names"])
-    strategies = parse_strategies(strategy_texts or ("none", "balanced"))
-    workloads, notes = open_from_options(ctx)
-    backend = open_device(ctx.params)
+    quiet = options.notes.quiet
+    strategies = parse_strategies(options.strategies.strategy_texts or ("none", "balanced"))
+    workloads = open_programs(options.program, options.workload, options.memory)
+    notes = program_notes(line, options.program, workloads)
+    backend = open_device(options.device, options.workload.dtype, quiet)
     warn(notes, quiet)
     for workload in workloads:
         check_layers(strategies, workload)
-        if not force:
+        if not options.memory.no_memory_check:
             check_fits(workload, strategies, backend)
     for workload in workloads:
         held = {}
@@ -79,15 +66,16 @@ def command(
                 found = memory_pass(workload, Device(backend), strategy, False, sys.maxsize)
             warn(dict.fromkeys(str(warning.message) for warning in caught), quiet)
             held[strategy.name] = saved_tensors(found.trace)
-        _print(workload, held, as_json)
+        _print(workload, held, options)
 
 
-def _print(workload: Workload, held: dict[str, list[SavedTensor]], as_json: bool) -> None:
+def _print(workload: Workload, held: dict[str, list[SavedTensor]], options: SavedOptions) -> None:
+    from ckptcli.cli.json_output import print_json_line
+    from ckptcli.cli.screens import open_screen
     from ckptcli.report.saved_console import render_by_hand, render_saved
-    from ckptcli.report.screen import Screen
 
     beside = {name: _beside_by_hand(workload, saved) for name, saved in held.items()}
-    if as_json:
+    if options.data.as_json:
         strategies = [
             {
                 "strategy": name,
@@ -99,9 +87,9 @@ def _print(workload: Workload, held: dict[str, list[SavedTensor]], as_json: bool
             for name, saved in held.items()
         ]
         fields = {"schema": SCHEMA, "workload": workload.title, "strategies": strategies}
-        click.echo(json.dumps(fields))
+        print_json_line(fields)
         return
-    screen = Screen(screen_width(sys.stdout), use_color("auto", sys.stdout), has_glyphs(sys.stdout))
+    screen = open_screen(options.screen)
     for name, saved in held.items():
         click.echo(render_saved(name, saved, screen), nl=False, color=True)
         if beside[name]:

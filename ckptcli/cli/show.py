@@ -3,52 +3,48 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from ckptcli.cli.records import read_record_file, screen_from_options, screen_options
-from ckptcli.cli.settings import SettingsCommand
+from ckptcli.cli.command import Line, options_command
 from ckptcli.errors import UsageError
 
 if TYPE_CHECKING:
     from ckptcli.measure.record import RunRecord
     from ckptcli.measure.row import Row
+    from ckptcli.options.commands.show import ShowOptions
     from ckptcli.report.screen import Screen
 
-VIEWS = ("stats", "hist", "timeline")
 
-
-@click.command("show", cls=SettingsCommand)
-@click.argument("name", metavar="FILE", type=click.Path())
-@click.option("--stats", is_flag=True, help="Statistics of the times, a table a strategy.")
-@click.option("--hist", is_flag=True, help="Histogram of the total times, on common bins.")
-@click.option("--timeline", is_flag=True, help="Live bytes over the pass, and what sets the peak.")
-@click.option("--json", "as_json", is_flag=True, help="Print the record, schema ckpt.run/1.")
-@screen_options
-@click.option("-v", "--verbose", is_flag=True, help="List what was live at the peak.")
-@click.pass_context
-def command(ctx: click.Context, /, name: str, as_json: bool, **_: Any) -> None:
+@options_command("show", click.Argument(["name"], metavar="FILE", type=click.Path()))
+def command(options: ShowOptions, line: Line, name: str) -> None:
     """Show a saved run as `ckpt run` printed it, or other views of it.
 
     --stats, --hist and --timeline show what they name instead, and can be combined. A FILE `-` is
     stdin.
     """
-    views = [view for view in VIEWS if ctx.params[view]]
-    if as_json and views:
+    from ckptcli.cli.records import read_record_file
+
+    chosen = {"stats": options.stats, "hist": options.hist, "timeline": options.timeline}
+    views = [view for view, is_chosen in chosen.items() if is_chosen]
+    if options.data.as_json and views:
         raise UsageError(f"--json prints the whole record, --{views[0]} a screen", "give one")
     record = read_record_file(name)
-    if as_json:
-        from ckptcli.measure.record_json import record_json
+    if options.data.as_json:
+        from ckptcli.cli.json_output import print_json
+        from ckptcli.measure.record_json import record_object
 
-        click.echo(record_json(record), nl=False)
+        print_json(record_object(record))
         return
-    screen = screen_from_options(ctx.params)
+    from ckptcli.cli.screens import open_screen
+
+    screen = open_screen(options.screen)
     texts = [text for view in views for text in _VIEWS[view](record, screen)]
     if not views:
         from ckptcli.report.console import render_run
 
-        texts = [render_run(record, screen, verbose=ctx.params["verbose"])]
+        texts = [render_run(record, screen, verbose=options.details.verbose)]
     click.echo("\n".join(texts), nl=False, color=True)
 
 
@@ -82,7 +78,12 @@ _VIEWS = {"stats": _statistics, "hist": _histogram, "timeline": _timeline}
 
 
 def _timed(record: RunRecord) -> list[Row]:
-    timed = [row for row in record.rows if row.samples]
+    """The strategies with samples.
+
+    Raises:
+        UsageError: there are none.
+    """
+    timed = [strategy for strategy in record.rows if strategy.samples]
     if not timed:
         raise UsageError("the record has no complete round", "show it without --stats and --hist")
     return timed

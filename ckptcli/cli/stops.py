@@ -15,9 +15,7 @@ from typing import Any
 
 import click
 
-INTERRUPTED = 130
-TERMINATED = 143
-TIMED_OUT = 124
+from ckptcli.exit_codes import INTERRUPTED, TERMINATED, TIMED_OUT
 
 LEAST_TIMEOUT_S = 1e-3
 """An alarm that rings before the body has begun would find nobody to end in order."""

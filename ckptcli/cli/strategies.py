@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import click
 
-from ckptcli.checkpoint.strategies.registry import registry
-
 
 @click.command("strategies")
 def command() -> None:
     """List the checkpointing strategies that --strategy takes."""
+    from ckptcli.checkpoint.strategies.registry import registry
+
     known = registry()
     width = max(map(len, known))
     for name, strategy in known.items():

@@ -58,6 +58,12 @@ def note(message: str, quiet: bool = False) -> None:
         click.echo(f"note: {message}", err=True)
 
 
+def hint(message: str, quiet: bool = False) -> None:
+    """A message on stderr that says what to do next, unless `quiet`."""
+    if not quiet:
+        click.echo(message, err=True)
+
+
 class Progress:
     """A bar on stderr that overwrites itself; on a terminal only, never during a timed sample."""
 

@@ -5,7 +5,6 @@ The section `[autodiff.logger]` is Burn's and read as Burn reads it; the table `
 
 from ckptcli.config.defaults import (
     Defaults as Defaults,
-    Kind as Kind,
     WrongValue as WrongValue,
     read_defaults as read_defaults,
     wrong_value as wrong_value,

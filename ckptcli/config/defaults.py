@@ -11,12 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
 
 from ckptcli.config.toml_file import NULL, shown
 from ckptcli.errors import nearest_name
-
-Kind = Literal["integer", "number", "boolean", "string", "strings"]
+from ckptcli.options.option import Kind
 
 TABLE = "ckpt"
 

@@ -22,7 +22,7 @@ def check_experiment_fits(experiment: Experiment) -> None:
     if available is not None and needed > available:
         raise OutOfMemoryError(
             f"{experiment.title} needs at least {size(needed)}, {size(available)} are available",
-            f"{experiment.shrink_hint}, or --force",
+            f"{experiment.shrink_hint}, or --no-memory-check",
         )
 
 

@@ -13,12 +13,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from ckptcli.errors import CkptError
+from ckptcli.exit_codes import STOPPED
 from ckptcli.measure.analysis import analysed
 from ckptcli.measure.record import RunRecord
 from ckptcli.measure.record_json import read_record
 from ckptcli.measure.row import Passes, Row
-
-PARTIAL_CODES = (124, 130, 143)
 
 
 def run_in_processes(
@@ -59,7 +58,7 @@ def _run(arguments: Sequence[str]) -> RunRecord:
         check=False,
         env={name: value for name, value in os.environ.items() if not name.startswith("CKPT_")},
     )
-    if done.returncode in PARTIAL_CODES:
+    if done.returncode in STOPPED:
         raise KeyboardInterrupt("interrupted")
     has_record = done.stdout.startswith("{")  # also where a strategy ran out of memory
     if not has_record:

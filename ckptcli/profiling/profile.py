@@ -16,6 +16,7 @@ from ckptcli.measure.origin import read_origin
 from ckptcli.measure.record import RunRecord
 from ckptcli.measure.rounds import Plan
 from ckptcli.measure.stability import read_load, stability_warnings
+from ckptcli.options.workload import WorkloadOptions
 from ckptcli.peers.base import Engine
 from ckptcli.profiling.job import Job, Progress
 from ckptcli.profiling.peer_passes import (
@@ -23,7 +24,6 @@ from ckptcli.profiling.peer_passes import (
 )
 from ckptcli.units import size
 from ckptcli.workloads.base import Workload
-from ckptcli.workloads.options import WorkloadOptions
 from ckptcli.workloads.registry import open_workloads
 
 
@@ -128,7 +128,7 @@ def check_fits(
         raise OutOfMemoryError(
             f"{workload.title} needs at least {size(needed_bytes)} ({needed_bytes} bytes), "
             f"{size(free_bytes)} ({free_bytes} bytes) are available",
-            f"{workload.shrink_hint}, or --force to try all the same",
+            f"{workload.shrink_hint}, or --no-memory-check to try all the same",
         )
 
 

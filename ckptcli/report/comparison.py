@@ -14,6 +14,10 @@ from ckptcli.measure.memory import Memory
 from ckptcli.measure.record import RunRecord
 from ckptcli.measure.row import PHASES, Row
 from ckptcli.measure.statistics import Ratio
+from ckptcli.options.commands.run import RunOptions
+from ckptcli.options.listing import options_of
+from ckptcli.options.subjects import MODULE, WORKLOAD, Subject, takes
+from ckptcli.options.words import reproduction_words
 
 HEADER = (
     "strategy",
@@ -170,17 +174,6 @@ def gradients_word(row: Row, base: Row) -> str:
     return "within run-to-run spread" if own.grad_within_spread else "DIFFER"
 
 
-_MEASURING = {
-    "threads": "--threads",
-    "warmup": "--warmup",
-    "processes": "--processes",
-    "threshold_percent": "--threshold",
-    "perturb_text": "--perturb-replay",
-}
-_DESCRIPTIVE = ("name", "title", "loss_name")
-"""What a record says of a workload that is no option."""
-
-
 def command_line(record: RunRecord, reps: int | None = None) -> str | None:
     """The command that measures the same again, as often as before or `reps` times.
 
@@ -189,21 +182,30 @@ def command_line(record: RunRecord, reps: int | None = None) -> str | None:
     workload = record.config.get("workload_text", record.workload.get("name"))
     if not isinstance(workload, str) or workload == "graph":
         return None
-    words = ["ckpt", "run"]
-    for strategy in dict.fromkeys(row.strategy for row in record.rows):
-        words += ["--strategy", strategy]
-    for engine in dict.fromkeys(row.engine for row in record.rows):
-        words += ["--engine", engine] if engine != OURS else []
-    words += ["--workload", workload]
     from_file = ":" in workload  # which says the rest, but for what the command was given
-    for name, value in record.workload.items():
-        if name not in _DESCRIPTIVE and (not from_file or record.config.get(name) == value):
-            words += [f"--{name.replace('_', '-')}", str(value)]
-    backend, device = record.config.get("backend_name"), record.config.get("device_name")
-    words += ["--backend", str(backend)] if backend not in (None, "numpy") else []
-    words += ["--device", str(device)] if device is not None else []
-    words += ["--seed", str(record.seed), "--reps", str(reps or max(1, record.rounds))]
-    for name, option in _MEASURING.items():
-        if record.config.get(name) is not None:
-            words += [option, str(record.config[name])]
-    return shlex.join(words)
+    options = options_of(RunOptions)
+    settings = {name: value for name, value in record.config.items() if value is not None}
+    values = {
+        option.name: settings[option.name]
+        for option in options
+        if option.name in settings and not option.by_workload
+    }
+    sizes = {
+        option.name: record.workload[option.name]
+        for option in options
+        if option.by_workload and option.name in record.workload
+        if not from_file or settings.get(option.name) == record.workload[option.name]
+    }
+    measured = {
+        "strategy_texts": list(dict.fromkeys(row.strategy for row in record.rows)),
+        "engine_names": [e for e in dict.fromkeys(row.engine for row in record.rows) if e != OURS],
+        "workload_text": workload,
+        "seed": record.seed,
+        "reps": reps or max(1, record.rounds),
+    }
+    subject = Subject(WORKLOAD, record.title, frozenset(sizes))
+    if "module_text" in settings:
+        subject = Subject(MODULE, record.title)
+    named = [option for option in options if takes(subject, option)]
+    words = reproduction_words(named, {**values, **sizes, **measured})
+    return shlex.join(["ckpt", "run", *words])

@@ -15,10 +15,10 @@ from typing import Any
 from ckptcli import units
 from ckptcli.backends.base import Backend
 from ckptcli.errors import InactiveOutputError, UsageError
+from ckptcli.options.workload import WorkloadOptions
 from ckptcli.traced import Tensor, Tracer, grad, vjp
 from ckptcli.workloads.chain_programs import PROGRAMS, ChainProgram
 from ckptcli.workloads.experiment import Clock, Experiment, Fact, Findings, Row, Tell
-from ckptcli.workloads.options import WorkloadOptions
 from ckptcli.workloads.registry import experiment
 
 MEASURED_TO = 32

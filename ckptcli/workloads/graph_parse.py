@@ -13,10 +13,10 @@ from typing import Any, NoReturn
 from ckptcli.autodiff.ops import OPERATIONS
 from ckptcli.checkpoint.strategies.registry import parse_strategy
 from ckptcli.errors import GraphFileError, UnknownNameError, UsageError
+from ckptcli.options.workload import WorkloadOptions
 from ckptcli.workloads.base import Workload
 from ckptcli.workloads.graph_case import GraphCase, OpCall, signature_of
 from ckptcli.workloads.graph_values import Misfit, argument, is_index, number_array, shown
-from ckptcli.workloads.options import WorkloadOptions
 from ckptcli.workloads.registry import workload
 
 _LEAF_KEYS = {"op", "req", "data", "shape"}

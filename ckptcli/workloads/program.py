@@ -9,8 +9,8 @@ from typing import Any
 from ckptcli.autodiff.device import Device
 from ckptcli.checkpoint.user_code import MARK, load_name
 from ckptcli.errors import UsageError
+from ckptcli.options.workload import WorkloadOptions
 from ckptcli.workloads.base import Workload
-from ckptcli.workloads.options import WorkloadOptions
 from ckptcli.workloads.program_network import (
     SHRINK_HINT,
     Program,

@@ -11,9 +11,10 @@ from typing import TypeVar
 import ckptcli.workloads as package
 from ckptcli.checkpoint.user_code import SUFFIX, is_user_code
 from ckptcli.errors import UnknownNameError, UsageError
+from ckptcli.options.listing import options_of
+from ckptcli.options.workload import WorkloadOptions
 from ckptcli.workloads.base import Workload
 from ckptcli.workloads.experiment import Experiment
-from ckptcli.workloads.options import WorkloadOptions, option_texts
 
 PROGRAM = "program"
 """The workload that a user's own file is."""
@@ -60,7 +61,7 @@ def options_without_effect(text: str) -> tuple[str, list[str]]:
     """
     name, _ = _name_and_argument(text)
     used = {*_USES[name], "seed"}  # which draws the order of rounds and directions too
-    return name, [option for option in option_texts() if option not in used]
+    return name, [o.name for o in options_of(WorkloadOptions) if o.name not in used]
 
 
 def open_workloads(text: str, options: WorkloadOptions) -> list[Workload]:

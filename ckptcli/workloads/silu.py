@@ -22,9 +22,9 @@ from ckptcli.autodiff.regions import checkpoint_name
 from ckptcli.autodiff.tensor import Tensor
 from ckptcli.backends.dtypes import DTYPES
 from ckptcli.errors import UsageError
+from ckptcli.options.workload import WorkloadOptions
 from ckptcli.workloads.base import ForwardResult, Workload
 from ckptcli.workloads.graph_case import GraphCase, OpCall
-from ckptcli.workloads.options import WorkloadOptions
 from ckptcli.workloads.registry import workload
 
 

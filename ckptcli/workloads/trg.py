@@ -21,9 +21,10 @@ from ckptcli.autodiff.device import Device
 from ckptcli.autodiff.tensor import Tensor
 from ckptcli.backends.dtypes import DTYPES
 from ckptcli.errors import UsageError
+from ckptcli.options.whole_numbers import whole_numbers
+from ckptcli.options.workload import WorkloadOptions
 from ckptcli.workloads.base import ByHand, Exact, ForwardResult, Workload
 from ckptcli.workloads.ising import exact_values
-from ckptcli.workloads.options import WorkloadOptions, whole_numbers
 from ckptcli.workloads.registry import workload
 from ckptcli.workloads.trg_by_hand import kept_by_hand
 from ckptcli.workloads.trg_tensors import EVEN, initial_tensor, kept_ranks, renormalised, trace

@@ -1,0 +1,93 @@
+"""The options of a command for click, made from their declarations."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ckptcli.cli.names import NAMES, completing, listed
+from ckptcli.options.option import Option
+from ckptcli.options.variables import variable_of
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
+_METAVARS = {"integer": "N", "number": "X"}
+
+
+class FiniteRange(click.FloatRange):
+    """A number within bounds; `nan`, which is within any, is none."""
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        number: float = super().convert(value, param, ctx)
+        if not math.isfinite(number):
+            self.fail(f"{value} is not a finite number", param, ctx)
+        return number
+
+
+class FilePath(click.types.StringParamType):
+    """A path as it was written. Not click's own, which takes a variable apart at each colon."""
+
+    name = "path"
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        from click.shell_completion import CompletionItem
+
+        return [CompletionItem(incomplete, type="file")]
+
+
+class DeclaredOption(click.Option):
+    """A click option that knows its declaration."""
+
+    def __init__(self, declaration: Option) -> None:
+        self.declaration = declaration
+        short = [f"-{declaration.short}"] if declaration.short else []
+        super().__init__([*short, declaration.flag, declaration.name], **_attributes(declaration))
+
+
+def _attributes(option: Option) -> dict[str, Any]:
+    help = option.help.format(names=listed(option.names)) if "{" in option.help else option.help
+    if option.default_text:
+        help = f"{help}  [default: {option.default_text}]"
+    has_variable = not option.not_in_settings or option.name == "config_path"
+    found: dict[str, Any] = {
+        "help": help,
+        "envvar": variable_of(option.key) if has_variable else None,
+        "shell_complete": completing(NAMES[option.names]) if option.names in NAMES else None,
+    }
+    if option.kind == "boolean":
+        return {**found, "is_flag": True}
+    if option.kind == "strings":
+        found["multiple"] = True
+    elif option.kind == "pair":
+        found["nargs"] = 2
+    elif option.default is not None:
+        found |= {"default": option.default, "show_default": True}
+    return {**found, "type": type_of(option), "metavar": _metavar(option)}
+
+
+def _metavar(option: Option) -> str | None:
+    """None where click has a better one, the words that can be chosen."""
+    return option.metavar or _METAVARS.get(option.kind)
+
+
+def type_of(option: Option) -> click.ParamType[Any]:
+    """What turns a word into a value, or refuses it."""
+    if option.choices:
+        return click.Choice(option.choices)
+    if option.kind == "integer":
+        return click.IntRange(_whole(option.at_least), _whole(option.at_most))
+    if option.kind == "number":
+        least = option.at_least if option.above is None else option.above
+        return FiniteRange(least, option.at_most, min_open=option.above is not None)
+    return FilePath() if option.names == "file" else click.STRING
+
+
+def _whole(bound: float | None) -> int | None:
+    return None if bound is None else int(bound)

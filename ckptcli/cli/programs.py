@@ -1,0 +1,48 @@
+"""The programs that the options stand for."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from typing import TYPE_CHECKING
+
+from ckptcli.measure.machine import within_available_memory
+from ckptcli.options.listing import options_of
+from ckptcli.options.program import MemoryCheckOptions, ProgramOptions
+from ckptcli.options.subjects import WORKLOAD, Subject, without_effect
+from ckptcli.options.workload import WorkloadOptions
+from ckptcli.workloads.registry import open_workloads, options_without_effect
+
+if TYPE_CHECKING:
+    from ckptcli.cli.command import Line
+    from ckptcli.workloads.base import Workload
+
+
+def open_programs(
+    program: ProgramOptions, sizes: WorkloadOptions, memory: MemoryCheckOptions
+) -> list[Workload]:
+    """The workloads that the options stand for, at least one.
+
+    Raises:
+        UnknownNameError, UsageError: as `open_workloads`.
+    """
+    # A program of the user's own is run to try it out.
+    with nullcontext() if memory.no_memory_check else within_available_memory():
+        return open_workloads(program.workload_text, sizes)
+
+
+def program_notes(line: Line, program: ProgramOptions, workloads: list[Workload]) -> list[str]:
+    """What the workloads have to say, and warnings about options without effect on them.
+
+    Raises:
+        UsageError: an option whose loss would not be noticed.
+    """
+    notes = [note for opened in workloads for note in getattr(opened, "notes", ())]
+    subject = subject_of(WORKLOAD, program.workload_text)
+    return [*notes, *without_effect(line.options, line.given, subject)]
+
+
+def subject_of(kind: str, text: str) -> Subject:
+    """A workload or an experiment as a subject; call after it was opened."""
+    name, unused = options_without_effect(text)
+    uses = frozenset(option.name for option in options_of(WorkloadOptions)) - set(unused)
+    return Subject(kind, f"workload `{name}`", uses)

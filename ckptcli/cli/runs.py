@@ -1,0 +1,216 @@
+"""How a subject of `ckpt run` is carried out: opened, measured, exported, printed, judged."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import click
+
+from ckptcli.cli.engines import opened_engines
+from ckptcli.cli.exports import Exports, stdout_is_data
+from ckptcli.cli.stops import Stops
+from ckptcli.cli.streams import Progress, hint, warn
+from ckptcli.cli.subjects.base import Measurement, RunSubject
+from ckptcli.exit_codes import FAILED, FAILED_CONDITION, UNTRUSTWORTHY, WRONG
+from ckptcli.options.commands.run import RunOptions
+from ckptcli.options.listing import options_of, values_of
+from ckptcli.options.words import child_words
+from ckptcli.units import duration
+
+if TYPE_CHECKING:
+    from ckptcli.measure.conditions import Condition
+    from ckptcli.measure.record import Failure, RunRecord
+
+
+def run_subject(subject: RunSubject, options: RunOptions, command: Sequence[str]) -> int:
+    """Carry out a run; returns the exit code. `command` is the line that asked for it."""
+    from ckptcli.measure.conditions import check_applies, parse_condition
+    from ckptcli.measure.machine import blas_threads
+
+    gates = [parse_condition(text) for text in options.gates.conditions]
+    for gate in gates:
+        check_applies(gate, subject.row_names, subject.has_reference)
+    # The threads are set before anything loads the array library, which may read them but once;
+    # it is loaded before signals count, and so are the libraries of the engines.
+    threads = options.device.threads
+    with blas_threads(threads) as threads_warning:
+        for module in subject.modules:
+            importlib.import_module(module)
+        with (
+            opened_engines(subject.engine_names, threads) as (engines, notes),
+            Stops(options.rounds.timeout_s) as stops,
+        ):
+            if (code := subject.instead(stops)) is not None:
+                return code
+            warnings = [*subject.open(engines), *filter(None, [threads_warning]), *notes]
+            return _measure_and_report(subject, options, command, warnings, gates, stops)
+    return stops.exit_code
+
+
+def _measure_and_report(
+    subject: RunSubject,
+    options: RunOptions,
+    command: Sequence[str],
+    warnings: Sequence[str],
+    gates: Sequence[Condition],
+    stops: Stops,
+) -> int:
+    from ckptcli.profiling.out_of_memory import PassOutOfMemory
+
+    with Exports(options.export, options.data) as exports:
+        try:
+            record = _record(subject, options, command, exports, stops)
+        except PassOutOfMemory as error:
+            return _tell_failures(error.failures)
+        record = replace(record, warnings=(*warnings, *record.warnings))
+        exports.write(record)
+        _print(options, record, exports)
+        warn(record.warnings, options.notes.quiet)
+        _tell_next(options, record)
+        exports.check()
+        code = _tell_failures(record.failures)
+        return _exit_code(record, gates, options.gates.strict, code) or stops.exit_code
+
+
+def _record(
+    subject: RunSubject,
+    options: RunOptions,
+    command: Sequence[str],
+    exports: Exports,
+    stops: Stops,
+) -> RunRecord:
+    """The record of the run; `exports` get it after every round."""
+    from ckptcli.backends.allocator import reuse_freed_memory
+    from ckptcli.measure.rounds import Plan
+    from ckptcli.profiling.processes import run_in_processes
+
+    progress = Progress(options.notes.quiet)
+    rounds = options.rounds
+
+    def tell(phase: str, done: int, most: int) -> None:
+        stops.check()
+        progress.tell(phase, done, most)
+
+    def finished(partial: RunRecord) -> None:
+        exports.write(partial)
+        progress.estimate(_estimate(partial))
+
+    reuse_freed_memory()
+    notes = subject.before(stdout_is_data(options.export, options.data))
+    measurement = Measurement(
+        plan=Plan(rounds.reps, rounds.warmup, rounds.max_time_s, options.workload.seed),
+        threshold=options.threshold.threshold_percent / 100.0,
+        config=recorded(options),
+        command=command,
+        tell=tell,
+        finished=finished,
+    )
+    try:
+        if rounds.processes > 1:
+            words = child_arguments(options)
+            record = run_in_processes(words, rounds.processes, progress=tell, finished=finished)
+            origin = None if record.origin is None else replace(record.origin, command=command)
+            record = replace(record, config=measurement.config, origin=origin)
+        else:
+            record = subject.measure(measurement)
+    finally:
+        progress.end()
+    return replace(record, warnings=(*notes, *record.warnings))
+
+
+def _estimate(record: RunRecord) -> str:
+    return ", ".join(
+        f"{record.label(row)} {duration(row.median_s('total'))}" for row in record.rows
+    )
+
+
+def child_arguments(options: RunOptions) -> list[str]:
+    """The command line of one measuring process: its share of the rounds, or of their time."""
+    processes = options.rounds.processes
+    reps = options.rounds.reps
+    share = {
+        "reps": None if reps is None else -(-reps // processes),
+        "max_time_s": options.rounds.max_time_s / processes,
+    }
+    ours = {"as_json": True, "no_memory_check": True}  # what cannot fit is refused already
+    return child_words(options_of(RunOptions), {**values_of(options), **share, **ours})
+
+
+def recorded(options: RunOptions) -> dict[str, object]:
+    """The settings to keep in the record, by the names of the options."""
+    return {
+        name: list(value) if isinstance(value, tuple) else value
+        for name, value in sorted(values_of(options).items())
+    }
+
+
+def _print(options: RunOptions, record: RunRecord, exports: Exports) -> None:
+    """Exactly one thing on stdout: an export, the JSON object, or the screen."""
+    if exports.to_stdout is not None:
+        exports.print(record)
+    elif options.data.as_json:
+        from ckptcli.cli.json_output import print_json
+        from ckptcli.measure.record_json import record_object
+
+        print_json(record_object(record))
+    else:
+        from ckptcli.cli.screens import open_screen
+        from ckptcli.report.console import render_run
+
+        text = render_run(
+            record,
+            open_screen(options.screen),
+            verbose=options.details.verbose,
+            quiet=options.notes.quiet,
+        )
+        click.echo(text, nl=False, color=True)
+
+
+def _tell_next(options: RunOptions, record: RunRecord) -> None:
+    """What a reader of the screen may want next, on stderr."""
+    if stdout_is_data(options.export, options.data):
+        return
+    from ckptcli.report.console import next_commands
+
+    for command in next_commands(record):
+        hint(f"next: {command}", options.notes.quiet)
+
+
+def _tell_failures(failures: Sequence[Failure]) -> int:
+    """Say what ran out of memory, and list what was live then; 1 if something did."""
+    from ckptcli.report.failures import failure_lines
+
+    for failure in failures:
+        for line in failure_lines(failure):
+            click.echo(line, err=True)
+    return FAILED if failures else 0
+
+
+def _exit_code(record: RunRecord, gates: Sequence[Condition], strict: bool, failed: int) -> int:
+    """5 for a wrong gradient, 1 for a failure, 3 for a condition that holds, 4 under --strict."""
+    from ckptcli.measure.conditions import Subject, fired
+
+    subjects = [
+        Subject(record.label(row), row, record.base_of(row), row.ratios, row is record.reference)
+        for row in record.rows
+        if row.reason is None
+    ]
+    sentences = [sentence for gate in gates for sentence in fired(gate, subjects)]
+    for sentence in sentences:
+        click.echo(f"failed: {sentence}", err=True)
+    for row in record.rows:
+        if row.failed:
+            click.echo(f"Error: {record.label(row)}: {row.reason}", err=True)
+    if failed:
+        return failed
+    if any(row.is_wrong for row in record.rows):
+        return WRONG
+    if any(row.failed for row in record.rows):
+        return FAILED
+    if sentences:
+        return FAILED_CONDITION
+    ratios = [row.ratios["total"] for row in record.rows if row.ratios and "total" in row.ratios]
+    return UNTRUSTWORTHY if strict and any(r.verdict == "unclear" for r in ratios) else 0

@@ -1,0 +1,18 @@
+"""The screen that the options stand for."""
+
+from __future__ import annotations
+
+import sys
+
+from ckptcli.cli.streams import has_glyphs, screen_width, use_color
+from ckptcli.options.output import ScreenOptions
+from ckptcli.report.screen import Screen
+
+
+def open_screen(options: ScreenOptions) -> Screen:
+    """What stdout can show, as the options say."""
+    return Screen(
+        options.width or screen_width(sys.stdout),
+        use_color(options.color, sys.stdout),
+        has_glyphs(sys.stdout),
+    )

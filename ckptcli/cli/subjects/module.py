@@ -1,0 +1,81 @@
+"""A PyTorch module of the user's own as a subject of `ckpt run`: `--module FILE.py:MAKE`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, ClassVar
+
+from ckptcli.cli.modules import ENGINE, checked_module
+from ckptcli.cli.strategy_choice import parse_strategies
+
+if TYPE_CHECKING:
+    from ckptcli.checkpoint.strategies.base import Strategy
+    from ckptcli.cli.command import Line
+    from ckptcli.cli.stops import Stops
+    from ckptcli.cli.subjects.base import Measurement
+    from ckptcli.measure.record import RunRecord
+    from ckptcli.options.commands.run import RunOptions
+    from ckptcli.peers.base import Engine
+
+DEFAULT = ("none", "remat")
+
+
+class ModuleSubject:
+    """A module under strategies, in PyTorch; see `RunSubject`."""
+
+    is_special: ClassVar[bool] = True
+    modules: ClassVar[Sequence[str]] = ("ckptcli.profiling.module_profile",)
+
+    def __init__(self, options: RunOptions, line: Line) -> None:
+        self._text = options.peers.module_text or ""
+        self._notes = checked_module(options.peers, line)
+        self._strategies = _strategies(options.strategies.strategy_texts)
+        self.engine_names = (ENGINE,)
+        self.row_names = [strategy.name for strategy in self._strategies]
+        self.has_reference = len(self._strategies) > 1
+        self._engine: Engine
+
+    @staticmethod
+    def is_meant(options: RunOptions) -> bool:
+        return options.peers.module_text is not None
+
+    def instead(self, stops: Stops) -> int | None:
+        del stops
+        return None
+
+    def open(self, engines: Sequence[Engine]) -> list[str]:
+        (self._engine,) = engines
+        return self._notes
+
+    def before(self, stdout_is_data: bool) -> list[str]:
+        del stdout_is_data
+        return []
+
+    def measure(self, measurement: Measurement) -> RunRecord:
+        from ckptcli.profiling.module_profile import profile_module
+
+        return profile_module(
+            self._text,
+            self._strategies,
+            self._engine,
+            measurement.plan,
+            measurement.threshold,
+            measurement.tell,
+            config=measurement.config,
+            command=measurement.command,
+            finished=measurement.finished,
+        )
+
+
+def _strategies(texts: Sequence[str]) -> list[Strategy]:
+    """`none` first, which the others are compared with, whether it was named or not.
+
+    Raises:
+        UnknownNameError, UsageError: as `parse_strategies`.
+    """
+    named = parse_strategies(texts or DEFAULT)
+    others = [strategy for strategy in named if strategy.name != DEFAULT[0]]
+    return [*parse_strategies(DEFAULT[:1]), *others]
+
+
+SUBJECT = ModuleSubject

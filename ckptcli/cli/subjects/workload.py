@@ -1,0 +1,136 @@
+"""The workload as a subject of `ckpt run`: under strategies of ckpt's own engine, and beside it
+in other libraries.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, ClassVar
+
+from ckptcli.cli.devices import open_device
+from ckptcli.cli.experiments import experiment_of, run_experiment
+from ckptcli.cli.logger import open_log_sink
+from ckptcli.cli.programs import open_programs, program_notes
+from ckptcli.cli.strategy_choice import check_layers, parse_strategies, perturbed_strategies
+from ckptcli.errors import UsageError
+from ckptcli.measure import OURS
+
+if TYPE_CHECKING:
+    from ckptcli.backends.base import Backend
+    from ckptcli.checkpoint.strategies.base import Strategy
+    from ckptcli.cli.command import Line
+    from ckptcli.cli.stops import Stops
+    from ckptcli.cli.subjects.base import Measurement
+    from ckptcli.measure.record import RunRecord
+    from ckptcli.options.commands.run import RunOptions
+    from ckptcli.peers.base import Engine
+    from ckptcli.workloads.base import Workload
+
+REFERENCE = "none"
+
+
+class WorkloadSubject:
+    """A workload by its name, or a program of the user's own; see `RunSubject`."""
+
+    is_special: ClassVar[bool] = False
+    modules: ClassVar[Sequence[str]] = ("ckptcli.profiling.profile",)
+
+    def __init__(self, options: RunOptions, line: Line) -> None:
+        self._options = options
+        self._line = line
+        self._strategies, self._added = _with_reference(options)
+        names = [strategy.name for strategy in self._strategies]
+        self.engine_names = options.peers.engine_names
+        engines = [name for name in dict.fromkeys(self.engine_names) if name != OURS]
+        self.row_names = [*names, *(f"{engine} {name}" for engine in engines for name in names)]
+        self.has_reference = len(self.row_names) > 1 and REFERENCE in names
+        self._workload: Workload
+        self._backend: Backend
+        self._engines: Sequence[Engine]
+
+    @staticmethod
+    def is_meant(options: RunOptions) -> bool:
+        del options
+        return True
+
+    def instead(self, stops: Stops) -> int | None:
+        experiment = experiment_of(self._options)
+        if experiment is None:
+            return None
+        return run_experiment(self._options, self._line, experiment, stops)
+
+    def open(self, engines: Sequence[Engine]) -> list[str]:
+        from ckptcli.profiling.peer_passes import check_peers
+        from ckptcli.profiling.profile import check_fits
+
+        options = self._options
+        self._engines = engines
+        self._workload, notes = _one_workload(options, self._line)
+        check_layers(self._strategies, self._workload)
+        fault = options.fault.perturb_text
+        self._strategies = perturbed_strategies(fault, self._strategies, [self._workload])[0]
+        self._backend = open_device(options.device, options.workload.dtype, options.notes.quiet)
+        check_peers(engines, self._workload, self._backend)
+        if not options.memory.no_memory_check:
+            check_fits(self._workload, self._strategies, self._backend)
+        return notes
+
+    def before(self, stdout_is_data: bool) -> list[str]:
+        """One untimed pass a strategy for an enabled logger."""
+        from ckptcli.profiling.log_pass import log_pass
+
+        settings = self._line.found.settings
+        sinks = open_log_sink(settings, sys.stderr if stdout_is_data else sys.stdout)
+        for sink in sinks:
+            with sink:
+                for strategy in self._strategies:
+                    log_pass(self._workload, strategy, sink, self._backend)
+        if stdout_is_data and sinks and settings.stdout:
+            return ["log lines for stdout went to stderr: stdout is the result as data"]
+        return []
+
+    def measure(self, measurement: Measurement) -> RunRecord:
+        from ckptcli.profiling.profile import profile
+
+        return profile(
+            self._workload,
+            self._strategies,
+            reference=self._added,
+            backend=self._backend,
+            plan=measurement.plan,
+            threshold=measurement.threshold,
+            engines=self._engines,
+            config=measurement.config,
+            command=measurement.command,
+            progress=measurement.tell,
+            finished=measurement.finished,
+        )
+
+
+def _with_reference(options: RunOptions) -> tuple[list[Strategy], str | None]:
+    """The strategies to run, and the name of the one that was added to compare with."""
+    strategies = parse_strategies(options.strategies.strategy_texts)
+    if not strategies:
+        return parse_strategies([REFERENCE, "balanced"]), None
+    alone = len(strategies) == 1 and strategies[0].name != REFERENCE
+    if alone and not options.rounds.no_reference:
+        return [*parse_strategies([REFERENCE]), *strategies], REFERENCE
+    return strategies, None
+
+
+def _one_workload(options: RunOptions, line: Line) -> tuple[Workload, list[str]]:
+    workloads = open_programs(options.program, options.workload, options.memory)
+    warnings = program_notes(line, options.program, workloads)
+    if len(workloads) > 1:
+        text = options.program.workload_text
+        raise UsageError(
+            f"`{text}` stands for {len(workloads)} programs, `ckpt run` profiles one",
+            f"name one, `--workload {text}#0`" if ":" in text else "give each option one value",
+        )
+    fault = options.fault.perturb_text
+    wrong = [f"recomputation is wrong on purpose: {fault}"] if fault else []
+    return workloads[0], [*warnings, *wrong]
+
+
+SUBJECT = WorkloadSubject

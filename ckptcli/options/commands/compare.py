@@ -1,0 +1,30 @@
+"""The options of `ckpt compare`."""
+
+from __future__ import annotations
+
+from ckptcli.options.group import Options, group
+from ckptcli.options.measuring import ThresholdOptions
+from ckptcli.options.option import option
+from ckptcli.options.output import GateOptions, JsonOptions, QuietOptions, ScreenOptions
+from ckptcli.options.program import ConfigOptions
+
+
+class CompareOptions(Options):
+    """`ckpt compare`."""
+
+    threshold: ThresholdOptions = group(
+        ThresholdOptions,
+        threshold_percent={"help": "Times within this of the base's are `same`."},
+    )
+    allow_different_machines: bool = option(
+        False,
+        "Give time verdicts even if the machine records differ.",
+        section="How to measure",
+    )
+    data: JsonOptions = group(
+        JsonOptions, as_json={"help": "Print one JSON object, schema ckpt.compare/1."}
+    )
+    screen: ScreenOptions = group(ScreenOptions)
+    notes: QuietOptions = group(QuietOptions)
+    gates: GateOptions = group(GateOptions)
+    settings: ConfigOptions = group(ConfigOptions)

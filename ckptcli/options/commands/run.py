@@ -1,0 +1,47 @@
+"""The options of `ckpt run`, and of `ckpt config`, which prints what `ckpt run` would use."""
+
+from __future__ import annotations
+
+from ckptcli.options.group import Options, group
+from ckptcli.options.measuring import RoundOptions, ThresholdOptions
+from ckptcli.options.output import (
+    ExportOptions,
+    GateOptions,
+    JsonOptions,
+    QuietOptions,
+    ScreenOptions,
+    VerboseOptions,
+)
+from ckptcli.options.program import (
+    ConfigOptions,
+    DeviceOptions,
+    FaultOptions,
+    MemoryCheckOptions,
+    PeerOptions,
+    ProgramOptions,
+    StrategyOptions,
+)
+from ckptcli.options.workload import WorkloadOptions
+
+
+class RunOptions(Options):
+    """`ckpt run`."""
+
+    strategies: StrategyOptions = group(StrategyOptions)
+    program: ProgramOptions = group(ProgramOptions)
+    workload: WorkloadOptions = group(WorkloadOptions)
+    device: DeviceOptions = group(DeviceOptions)
+    peers: PeerOptions = group(PeerOptions)
+    rounds: RoundOptions = group(RoundOptions)
+    threshold: ThresholdOptions = group(ThresholdOptions)
+    data: JsonOptions = group(
+        JsonOptions, as_json={"help": "Print one JSON object, schema ckpt.run/1."}
+    )
+    export: ExportOptions = group(ExportOptions)
+    screen: ScreenOptions = group(ScreenOptions)
+    details: VerboseOptions = group(VerboseOptions)
+    notes: QuietOptions = group(QuietOptions, quiet={"help": "No progress, no warnings."})
+    gates: GateOptions = group(GateOptions)
+    fault: FaultOptions = group(FaultOptions)
+    memory: MemoryCheckOptions = group(MemoryCheckOptions)
+    settings: ConfigOptions = group(ConfigOptions)

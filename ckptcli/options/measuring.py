@@ -1,0 +1,86 @@
+"""Options that say how long and against what is measured."""
+
+from __future__ import annotations
+
+from ckptcli.options.group import Options
+from ckptcli.options.option import option
+from ckptcli.options.subjects import EXPERIMENT, MODULE, WORKLOAD
+
+MOST_SECONDS = 1e8
+"""Three years; a timer does not take much more."""
+
+_TIMED = frozenset({WORKLOAD, MODULE})
+
+
+class ThresholdOptions(Options):
+    """Which times count as the same."""
+
+    threshold_percent: float = option(
+        2.0,
+        "Times within this of the reference's are `same`.",
+        section="How to measure",
+        key="threshold",
+        metavar="PERCENT",
+        at_least=0,
+        at_most=50,
+        subjects=_TIMED,
+    )
+
+
+class RoundOptions(Options):
+    """How many rounds, in how many processes."""
+
+    reps: int | None = option(
+        None,
+        "Timed rounds; each runs every strategy once.",
+        section="How to measure",
+        metavar="R",
+        at_least=1,
+        default_text="until the intervals are narrow",
+        subjects=_TIMED,
+    )
+    max_time_s: float = option(
+        10.0,
+        "Without --reps: begin no round after this, but make at least 9 in each process.",
+        section="How to measure",
+        key="max-time",
+        metavar="SECONDS",
+        above=0,
+        at_most=MOST_SECONDS,
+        subjects=_TIMED,
+        not_reproduced="the number of rounds is named",
+    )
+    warmup: int = option(
+        1,
+        "Rounds before them: shown, never in a median.",
+        section="How to measure",
+        at_least=0,
+        subjects=_TIMED,
+    )
+    processes: int = option(
+        1,
+        "Spread the rounds over P fresh processes; makes records comparable.",
+        section="How to measure",
+        metavar="P",
+        at_least=1,
+        subjects=_TIMED,
+        not_in_child="a child process is one of them",
+    )
+    no_reference: bool = option(
+        False,
+        "With one strategy: do not run `none` to compare with.",
+        section="How to measure",
+        subjects=frozenset({WORKLOAD}),
+    )
+    timeout_s: float | None = option(
+        None,
+        "Stop after this and exit with 124; complete rounds are reported.",
+        section="How to measure",
+        key="timeout",
+        metavar="SECONDS",
+        above=0,
+        at_most=MOST_SECONDS,
+        subjects=frozenset({WORKLOAD, EXPERIMENT, MODULE}),
+        not_in_child="the parent's clock runs, and ends its children",
+        not_reproduced="it changes no figure",
+    )

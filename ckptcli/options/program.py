@@ -1,0 +1,131 @@
+"""Options that say what is run: the program, the strategies, the libraries that run it."""
+
+from __future__ import annotations
+
+from ckptcli.options.group import Options
+from ckptcli.options.option import option
+from ckptcli.options.subjects import EXPERIMENT, MODULE, WORKLOAD
+
+_OF_STRATEGIES = frozenset({WORKLOAD, MODULE})
+_OF_WORKLOADS = frozenset({WORKLOAD, EXPERIMENT})
+
+
+class StrategyOptions(Options):
+    """Which strategies."""
+
+    strategy_texts: tuple[str, ...] = option(
+        (),
+        "Strategy, repeatable; `ckpt strategies` lists them.",
+        key="strategy",
+        short="s",
+        metavar="NAME",
+        names="strategy",
+        default_text="none and balanced",
+        subjects=_OF_STRATEGIES,
+    )
+
+
+class ProgramOptions(Options):
+    """Which workload, by its name."""
+
+    workload_text: str = option(
+        "silu",
+        "Program to run: one by its name (a wrong name lists all), or your own.",
+        key="workload",
+        metavar="NAME|FILE.py:MAKE",
+        names="workload",
+        subjects=_OF_WORKLOADS,
+    )
+
+
+class DeviceOptions(Options):
+    """Which array library computes, where, and on how many threads."""
+
+    backend_name: str = option(
+        "numpy",
+        "Array library; `ckpt backends` lists them.",
+        key="backend",
+        metavar="NAME",
+        names="backend",
+        subjects=_OF_WORKLOADS,
+        named_if_changed=True,
+    )
+    device_name: str | None = option(
+        None,
+        "Where it computes: cpu, cuda, cuda:N for GPU number N, mps; auto takes a GPU if there is "
+        "one.",
+        key="device",
+        metavar="NAME",
+        names="device",
+        default_text="the library's first",
+        subjects=_OF_WORKLOADS,
+    )
+    threads: int | None = option(
+        None,
+        "Threads of the BLAS, of the array library and of PyTorch.",
+        section="How to measure",
+        at_least=1,
+        default_text="as they are",
+    )
+
+
+class PeerOptions(Options):
+    """Which other libraries, and a module of the user's own in one of them."""
+
+    engine_names: tuple[str, ...] = option(
+        (),
+        "Run every strategy in this library too, repeatable; a wrong name lists all.",
+        key="engine",
+        metavar="NAME",
+        names="engine",
+        subjects=_OF_STRATEGIES,
+    )
+    module_text: str | None = option(
+        None,
+        "With --engine torch: a PyTorch module of your own; MAKE() gives (module, input).",
+        key="module",
+        metavar="FILE.py:MAKE",
+        subjects=_OF_STRATEGIES,
+    )
+
+
+class FaultOptions(Options):
+    """What goes wrong on purpose."""
+
+    perturb_text: str | None = option(
+        None,
+        "Compute again wrongly, to see it caught: {names}.",
+        section="Other",
+        key="perturb-replay",
+        metavar="FAULT",
+        names="fault",
+        subjects=frozenset({WORKLOAD}),
+    )
+
+
+class MemoryCheckOptions(Options):
+    """Whether a program that cannot fit is refused."""
+
+    no_memory_check: bool = option(
+        False,
+        "Run what cannot fit in memory, which is refused without this.",
+        section="Other",
+        subjects=_OF_WORKLOADS,
+        not_reproduced="what was measured did fit",
+    )
+
+
+class ConfigOptions(Options):
+    """Where settings are read from."""
+
+    config_path: str | None = option(
+        None,
+        "A burn.toml; without it, the nearest one upward is used.",
+        section="Other",
+        key="config",
+        metavar="FILE",
+        names="file",
+        not_in_child="the parent hands on what the file says",
+        not_reproduced="the settings of the file are named",
+        not_in_settings="it says which file the settings are in",
+    )
