@@ -28,7 +28,7 @@ from ckptcli.measure.rounds import collector_off
 from ckptcli.measure.row import Cost, Outcome
 from ckptcli.measure.trace import Trace
 from ckptcli.passes.run import Pass, open_pass
-from ckptcli.profiling.labels import Label, Labeller
+from ckptcli.profiling.labels import Labeller
 from ckptcli.profiling.out_of_memory import told_as_failure
 from ckptcli.profiling.trace import MOST_ENTRIES, PassRecorder
 from ckptcli.workloads.base import ForwardResult, Workload
@@ -85,7 +85,40 @@ class _Account:
 
     def live_now(self) -> PeakLive:
         """What is live at this moment."""
-        return _peak_live(self.ledger, self.ledger.tick, self.labeller, self.saved)
+        return self.live_at(self.ledger.tick)
+
+    def live_at(self, tick: int) -> PeakLive:
+        """What was live at a tick of the ledger: the largest, and the totals of all."""
+        saved_ids = {id(storage) for storage in self.saved}
+        live = [
+            self._live_tensor(storage, tick, id(storage) in saved_ids)
+            for storage in self.ledger.live_at(tick)
+        ]
+        bytes_by_why: Counter[str] = Counter()
+        for tensor in live:
+            bytes_by_why[tensor.why] += tensor.bytes
+        largest = sorted(live, key=lambda tensor: -tensor.bytes)[:LARGEST_SHOWN]
+        return PeakLive(
+            largest=tuple(largest),
+            total_bytes=sum(tensor.bytes for tensor in live),
+            total_tensors=len(live),
+            bytes_by_why=dict(sorted(bytes_by_why.items())),
+        )
+
+    def _live_tensor(self, storage: Storage, tick: int, saved: bool) -> LiveTensor:
+        label = self.labeller.at(storage, tick)
+        made = None if label.node_id is None else self.facts.created.get(label.node_id)
+        why = label.why
+        if why == "value":
+            why = "saved" if saved else "output"
+        return LiveTensor(
+            label.node_id,
+            label.op,
+            storage.shape,
+            storage.storage_bytes,
+            why,
+            "" if made is None else made.source,
+        )
 
     def start_phase(self, phase: str, memory: MemoryAccount) -> None:
         self.phase = phase
@@ -129,7 +162,7 @@ class _Account:
             ledger_peak_backward_bytes=ledger.peak.live_bytes,
             traced_peak_forward_bytes=forward_peak.with_workspace_bytes,
             traced_peak_backward_bytes=ledger.peak.with_workspace_bytes,
-            peak_live=_peak_live(ledger, ledger.peak.tick, labeller, saved),
+            peak_live=self.live_at(ledger.peak.tick),
             after_backward_bytes=ledger.bytes_in_use,
             allocator_forward=allocator_forward,
             offloaded_bytes=offloaded_bytes,
@@ -197,28 +230,3 @@ def _digest(done: Pass) -> str:
             digest.update(f"{name}{tuple(gradient.shape)}{gradient.dtype}".encode())
             digest.update(np.ascontiguousarray(gradient.numpy()).data)
     return digest.hexdigest()
-
-
-def _peak_live(ledger: Ledger, tick: int, labeller: Labeller, saved: list[Storage]) -> PeakLive:
-    saved_ids = {id(storage) for storage in saved}
-    live = [
-        _live_tensor(storage, labeller.at(storage, tick), id(storage) in saved_ids)
-        for storage in ledger.live_at(tick)
-    ]
-    bytes_by_why: Counter[str] = Counter()
-    for tensor in live:
-        bytes_by_why[tensor.why] += tensor.bytes
-    largest = sorted(live, key=lambda tensor: -tensor.bytes)[:LARGEST_SHOWN]
-    return PeakLive(
-        largest=tuple(largest),
-        total_bytes=sum(tensor.bytes for tensor in live),
-        total_tensors=len(live),
-        bytes_by_why=dict(sorted(bytes_by_why.items())),
-    )
-
-
-def _live_tensor(storage: Storage, label: Label, saved: bool) -> LiveTensor:
-    why = label.why
-    if why == "value":
-        why = "saved" if saved else "output"
-    return LiveTensor(label.node_id, label.op, storage.shape, storage.storage_bytes, why)
