@@ -29,12 +29,13 @@ A message is one sentence that names the thing, the value and the place, then wh
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 
 
 def nearest_name(name: str, known: Iterable[str]) -> str | None:
     """The name in `known` that the user most likely meant, if one is near."""
+    import difflib
+
     matches = difflib.get_close_matches(name.lower(), list(known), n=1)
     return matches[0] if matches else None
 

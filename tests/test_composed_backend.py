@@ -19,7 +19,7 @@ from ckptcli.backends.composed import COMPOSED, composed
 from ckptcli.backends.numpy_backend import NumpyBackend
 from ckptcli.backends.pool_peaks import PoolPeaks
 from ckptcli.backends.rebound import rebound
-from ckptcli.workloads.graph_parse import read_graph_file
+from ckptcli.workloads.graph import read_graph_file
 from tests.backend_kit import check_outcomes_of_numpy, pass_outcome
 from tests.cupy_stand_in import Library
 from tests.gradient_cases import CASES

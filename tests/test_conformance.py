@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from ckptcli.errors import UntrackedBackwardWarning
+from ckptcli.workloads.graph import read_graph_file
 from ckptcli.workloads.graph_case import GraphCase
-from ckptcli.workloads.graph_parse import read_graph_file
 from ckptcli.workloads.silu import SiluWorkload
 from tests.helpers import DATA, STRATEGIES, backward, gradient, log_lines, watched
 

@@ -17,7 +17,7 @@ from ckptcli import Device, device
 from ckptcli.backends import numpy_namespace
 from ckptcli.checkpoint.strategies.registry import parse_strategy
 from ckptcli.events import Recorder
-from ckptcli.workloads.graph_parse import read_graph_file
+from ckptcli.workloads.graph import read_graph_file
 from tests.gradient_cases import CASES
 from tests.helpers import DATA, STRATEGIES, backward, gradient, leaf, log_lines
 from tests.strict_backend import StrictNamespace, strict_device

@@ -23,7 +23,7 @@ from ckptcli.checkpoint.strategies.registry import parse_strategy
 from ckptcli.cli.main import run_command
 from ckptcli.errors import DtypeError, ShapeError
 from ckptcli.profiling.memory_pass import memory_pass
-from ckptcli.workloads.graph_parse import read_graph_file
+from ckptcli.workloads.graph import read_graph_file
 from ckptcli.workloads.silu import SiluWorkload
 from tests.backend_kit import NEEDS_TORCH, check_outcomes_of_numpy, pass_outcome, torch_device
 from tests.gradient_cases import CASES

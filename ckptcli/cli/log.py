@@ -145,7 +145,7 @@ def _check(passes: Sequence[_Pass], force: bool) -> None:
         UsageError: a strategy that needs layers, on a program without.
         OutOfMemoryError: a program that does not fit in memory, unless `force`.
     """
-    from ckptcli.profiling.profile import check_fits
+    from ckptcli.profiling.memory_needed import check_fits
 
     for one in passes:
         check_layers([one.strategy], one.workload)

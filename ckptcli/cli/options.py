@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from ckptcli.checkpoint.strategies.base import Strategy
 from ckptcli.checkpoint.strategies.registry import parse_strategy, registry
 from ckptcli.cli.names import completing
 from ckptcli.errors import UsageError
@@ -19,6 +18,7 @@ from ckptcli.verify.fault import KINDS, SIGN, parse_fault
 from ckptcli.workloads.options import OptionText, WorkloadOptions, option_texts
 
 if TYPE_CHECKING:
+    from ckptcli.checkpoint.strategies.base import Strategy
     from ckptcli.verify.fault import Fault
     from ckptcli.workloads.base import Workload
 

@@ -99,7 +99,7 @@ def command(
     # libraries of the engines.
     threads = ctx.params["threads"]
     with blas_threads(threads) as threads_warning:
-        profiling = importlib.import_module("ckptcli.profiling.profile")
+        importlib.import_module("ckptcli.profiling.profile")
         with opened_engines(engine_names, threads) as (engines, notes), Stops(timeout_s) as stops:
             if (experiment := experiment_of(ctx.params)) is not None:
                 return run_experiment(ctx, experiment, stops)
@@ -107,7 +107,10 @@ def command(
             check_layers(strategies, workload)
             strategies = perturbed_strategies(ctx, strategies, [workload])[0]
             backend = open_device(ctx.params)
-            profiling.check_peers(engines, workload, backend)
+            if engines:
+                from ckptcli.profiling.peer_passes import check_peers
+
+                check_peers(engines, workload, backend)
             warnings += [*([threads_warning] if threads_warning else []), *notes]
             with Exports(export_paths, format_name, force) as exports:
                 job = _Job(workload, strategies, reference, backend, engines)
@@ -168,8 +171,9 @@ def _profile(
     """The record of the run; `exports` get it after every round."""
     from ckptcli.backends.allocator import reuse_freed_memory
     from ckptcli.measure.rounds import Plan
+    from ckptcli.profiling.memory_needed import check_fits
     from ckptcli.profiling.processes import run_in_processes
-    from ckptcli.profiling.profile import check_fits, profile
+    from ckptcli.profiling.profile import profile
 
     params = ctx.params
     if not params["force"]:

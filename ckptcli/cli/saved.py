@@ -56,8 +56,8 @@ def command(
     """
     from ckptcli.autodiff.device import Device
     from ckptcli.measure.saved import saved_tensors
+    from ckptcli.profiling.memory_needed import check_fits
     from ckptcli.profiling.memory_pass import memory_pass
-    from ckptcli.profiling.profile import check_fits
 
     if ctx.params["module_text"] is not None:
         saved_module(ctx)

@@ -12,7 +12,7 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 from click.core import ParameterSource
@@ -31,7 +31,9 @@ from ckptcli.config import (
 )
 from ckptcli.errors import ConfigError, nearest_name
 from ckptcli.events import Level
-from ckptcli.report.log_sinks import LogSink, configure_python_logger, log_sink
+
+if TYPE_CHECKING:
+    from ckptcli.report.log_sinks import LogSink
 
 PREFIX = "CKPT_"
 COMMANDS = ("run", "log", "compare", "show")
@@ -211,6 +213,8 @@ def open_log_sink(
     """
     if settings.level is Level.DISABLED:
         return []
+    from ckptcli.report.log_sinks import configure_python_logger, log_sink
+
     sink = log_sink(settings, stdout=stdout, stderr=sys.stderr, level=level)
     if settings.log is not None:
         configure_python_logger(sys.stderr)

@@ -7,6 +7,7 @@ import math
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from ckptcli.autodiff.device import Device
 from ckptcli.backends import open_backend
@@ -14,32 +15,25 @@ from ckptcli.backends.base import Backend
 from ckptcli.backends.workspace import tracemalloc_is_exact
 from ckptcli.checkpoint.strategies.base import Strategy
 from ckptcli.checkpoint.strategies.registry import parse_strategy
-from ckptcli.errors import OutOfMemoryError, UntrackedBackwardWarning, UsageError
+from ckptcli.errors import UntrackedBackwardWarning, UsageError
 from ckptcli.measure.analysis import analysed
-from ckptcli.measure.machine import Machine, available_bytes, read_machine
+from ckptcli.measure.machine import Machine, read_machine
 from ckptcli.measure.record import Failure, RunRecord, StrategyRecord
 from ckptcli.measure.rounds import Plan, Rounds, Sample, Subject, run_rounds
 from ckptcli.measure.stability import read_load, stability_warnings
-from ckptcli.peers.base import Engine
 from ckptcli.profiling.divergence import loss_warning
 from ckptcli.profiling.engine_warnings import engine_warnings
 from ckptcli.profiling.memory_pass import MemoryPass, memory_pass
 from ckptcli.profiling.out_of_memory import PassOutOfMemory, told_as_failure
-from ckptcli.profiling.peer_passes import (
-    PeerPass,
-    check_peers,
-    disagreement,
-    peer_passes,
-    unreached,
-)
 from ckptcli.profiling.timed_pass import TimedPass
-from ckptcli.units import size
-from ckptcli.verify.check import within_spread
-from ckptcli.verify.differences import TOLERANCE, scalar_difference
 from ckptcli.version import VERSION
 from ckptcli.workloads.base import Workload
 from ckptcli.workloads.options import WorkloadOptions
 from ckptcli.workloads.registry import open_workloads
+
+if TYPE_CHECKING:
+    from ckptcli.peers.base import Engine
+    from ckptcli.profiling.peer_passes import PeerPass
 
 Progress = Callable[[str, int, int], None]
 """Told a phase, and how many of how many steps are done; never during a timed sample."""
@@ -82,7 +76,7 @@ class _Profile:
                 warnings=(
                     *self.notes,
                     *self._loss_warnings(),
-                    *(text for p in self.peers if (text := disagreement(p.record)) is not None),
+                    *self._disagreements(),
                     *(lint for measured in self.passes for lint in measured.lints),
                 ),
                 strategies=tuple(
@@ -94,6 +88,14 @@ class _Profile:
                 peers=tuple(peer.finished(rounds) for peer in self.peers),
             )
         )
+
+    def _disagreements(self) -> list[str]:
+        if not self.peers:
+            return []
+        from ckptcli.profiling.peer_passes import disagreement
+
+        texts = [disagreement(peer.record) for peer in self.peers]
+        return [text for text in texts if text is not None]
 
     def _loss_warnings(self) -> list[str]:
         dtype = self.workload.settings.get("dtype")
@@ -134,7 +136,7 @@ class _Profile:
                 if not self.passes:
                     raise
                 self.strategies = self.strategies[: len(self.passes)]
-                self.peers += unreached(self.engines, self.strategies, self.peers)
+                self._add_unreached()
                 self.stopped = str(stop) or "interrupted"
         self.notes += told
         if self.device.backend.sees_kernel_memory and not workspace:
@@ -142,6 +144,10 @@ class _Profile:
 
     def _run_peer_passes(self, tell: Progress) -> None:
         """One pass a peer; begun anew where ckpt's own values do not fit, which come first."""
+        if not self.engines:
+            return
+        from ckptcli.profiling.peer_passes import peer_passes
+
         while True:
             try:
                 for peer in peer_passes(
@@ -158,11 +164,20 @@ class _Profile:
                 failure = error.failures[0]
             self._leave_out(failure)
 
+    def _add_unreached(self) -> None:
+        """A row for each peer whose turn did not come."""
+        if self.engines:
+            from ckptcli.profiling.peer_passes import unreached
+
+            self.peers += unreached(self.engines, self.strategies, self.peers)
+
     def _take_difference(self) -> None:
         """Set the derivative of a program with one number beside a finite difference."""
         parameters = list(self.workload.parameters().values())
         if self.passes[0].outcome.gradient is None or parameters[0].dtype.itemsize < 8:
             return
+        from ckptcli.verify.differences import TOLERANCE, scalar_difference
+
         backend = self.device.backend
         try:
             with told_as_failure(backend, self._first(), lambda: "the finite difference"):
@@ -199,6 +214,8 @@ class _Profile:
         digests = {s.name: p.outcome.grad_sha256 for s, p in zip(self.strategies, self.passes)}
         if digests[strategy.name] == digests[self._first()]:
             return
+        from ckptcli.verify.check import within_spread
+
         backend = self.device.backend
         with told_as_failure(backend, strategy.name, lambda: "a run to compare its bits"):
             within = within_spread(self.workload, strategy, backend)
@@ -330,7 +347,10 @@ def profile(
         machine=read_machine(),
         engines=engines,
     )
-    check_peers(engines, job.workload, job.device.backend)
+    if engines:
+        from ckptcli.profiling.peer_passes import check_peers
+
+        check_peers(engines, job.workload, job.device.backend)
     tell = progress or silent
     before = read_load()
     with job.device.backend.quiet():
@@ -349,25 +369,6 @@ def _one_workload(text: str) -> Workload:
     if len(workloads) > 1:
         raise UsageError(f"`{text}` holds {len(workloads)} cases", f"name one, `{text}#0`")
     return workloads[0]
-
-
-def check_fits(
-    workload: Workload, strategies: Sequence[Strategy], backend: Backend | None = None
-) -> None:
-    """Refuse a workload that needs more memory than there is, before anything is allocated.
-
-    Raises:
-        OutOfMemoryError: with the bytes it needs and the bytes there are.
-    """
-    needed_bytes = workload.needed_bytes([strategy.name for strategy in strategies])
-    free_bytes = None if backend is None else backend.free_bytes()
-    free_bytes = available_bytes() if free_bytes is None else free_bytes
-    if free_bytes is not None and needed_bytes > free_bytes:
-        raise OutOfMemoryError(
-            f"{workload.title} needs at least {size(needed_bytes)} ({needed_bytes} bytes), "
-            f"{size(free_bytes)} ({free_bytes} bytes) are available",
-            f"{workload.shrink_hint}, or --force to try all the same",
-        )
 
 
 def silent(phase: str, done: int, total: int) -> None:
