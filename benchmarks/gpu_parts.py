@@ -31,8 +31,8 @@ from ckptcli.units import duration, size
 from ckptcli.verify.bits import first_difference
 from ckptcli.verify.check import run_to_run_spread
 from ckptcli.workloads.base import Workload
+from ckptcli.workloads.graph import read_graph_file
 from ckptcli.workloads.graph_case import GraphCase
-from ckptcli.workloads.graph_parse import read_graph_file
 from ckptcli.workloads.silu import SiluWorkload
 
 CASES = Path(__file__).parents[1] / "tests" / "data" / "burn_conformance.jsonl"

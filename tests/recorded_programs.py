@@ -6,8 +6,8 @@ import json
 from functools import cache
 from typing import Any
 
+from ckptcli.workloads.graph import read_graph_file
 from ckptcli.workloads.graph_case import GraphCase
-from ckptcli.workloads.graph_parse import read_graph_file
 from tests.helpers import DATA
 
 CONFORMANCE = DATA / "burn_conformance.jsonl"

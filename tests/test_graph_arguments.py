@@ -10,7 +10,7 @@ import pytest
 
 from ckptcli import device
 from ckptcli.errors import GraphFileError
-from ckptcli.workloads.graph_parse import read_graph_file
+from ckptcli.workloads.graph import read_graph_file
 
 LEAVES = [
     {"op": "leaf", "req": True, "data": [[1.0, 2.0], [3.0, 4.0]]},

@@ -13,8 +13,8 @@ from ckptcli.autodiff.ops import OPERATIONS
 from ckptcli.cli.main import run_command
 from ckptcli.errors import GraphFileError
 from ckptcli.measure import machine
+from ckptcli.workloads.graph import read_graph_file
 from ckptcli.workloads.graph_case import signature_of
-from ckptcli.workloads.graph_parse import read_graph_file
 from tests.helpers import watched
 
 LEAF = {"op": "leaf", "req": True, "data": [1, 2, 3, 4]}

@@ -11,7 +11,7 @@ import pytest
 
 from ckptcli.cli.main import run_command
 from ckptcli.errors import CheckpointError
-from ckptcli.profiling import log_pass, profile
+from ckptcli.profiling import log_pass, memory_needed
 
 LEAF = {"op": "leaf", "req": True, "data": [1, 2, 3, 4]}
 GOOD = {"ops": [LEAF, {"op": "sin", "in": [0]}]}
@@ -94,7 +94,7 @@ def test_what_cannot_fit_is_refused_before_allocation(log: Log) -> None:
 
 
 def test_force_runs_what_cannot_fit(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(profile, "available_bytes", lambda: 100)
+    monkeypatch.setattr(memory_needed, "available_bytes", lambda: 100)
     assert log()[:2] == (1, "")
     assert log(cases=[GOOD, INFINITE])[0] == 0
     code, out, _ = log("--no-memory-check")

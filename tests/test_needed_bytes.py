@@ -8,7 +8,7 @@ from ckptcli.autodiff.device import device
 from ckptcli.checkpoint.strategies.registry import parse_strategy
 from ckptcli.profiling.memory_pass import memory_pass
 from ckptcli.workloads.base import Workload
-from ckptcli.workloads.graph_parse import read_graph_file
+from ckptcli.workloads.graph import read_graph_file
 from ckptcli.workloads.silu import SiluWorkload
 from tests.helpers import DATA, STRATEGIES
 

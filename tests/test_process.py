@@ -52,6 +52,48 @@ def test_help_and_version_load_no_array_library(arguments: list[str]) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
+def loaded(*arguments: str) -> set[str]:
+    """The modules of ours that a command loads in a fresh interpreter."""
+    program = (
+        "import contextlib, io, sys\n"
+        "from ckptcli.cli.main import run_command\n"
+        "with contextlib.redirect_stdout(io.StringIO()):\n"
+        f"    code = run_command({list(arguments)!r})\n"
+        "print(*(name for name in sys.modules if name.startswith('ckptcli.')))\n"
+        "sys.exit(code)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return set(done.stdout.split())
+
+
+ROOMS = ("traced", "peers.", "verify.check", "verify.differences", "workloads.trg")
+SILU = ("--workload", "silu", "--layers", "1", "--n", "8")
+
+
+@pytest.mark.parametrize("arguments", [("run", *SILU, "--reps", "1"), ("log", *SILU)])
+def test_the_silu_network_enters_no_room_but_its_own(arguments: tuple[str, ...]) -> None:
+    modules = loaded(*arguments)
+    rooms = tuple(f"ckptcli.{room}" for room in (*ROOMS, "workloads.chain", "workloads.graph"))
+    assert sorted(name for name in modules if name.startswith(rooms)) == []
+    assert "ckptcli.workloads.silu" in modules
+
+
+@pytest.mark.parametrize(
+    ("workload", "room"), [("trg", "ckptcli.workloads.trg"), ("silu", "ckptcli.workloads.silu")]
+)
+def test_a_workload_loads_its_own_file_alone(workload: str, room: str) -> None:
+    sizes = ("--steps", "1", "--chi", "2") if workload == "trg" else SILU[2:]
+    modules = loaded("log", "--workload", workload, *sizes)
+    others = {f"ckptcli.workloads.{name}" for name in ("trg", "silu", "chain", "graph", "program")}
+    assert modules & others == {room}
+
+
+def test_a_strategy_is_loaded_from_the_file_of_its_name() -> None:
+    assert "ckptcli.checkpoint.strategies.remat" not in loaded("log", *SILU, "-s", "balanced")
+    assert "ckptcli.checkpoint.strategies.remat" in loaded("log", *SILU, "-s", "sqrt")
+
+
 @pytest.mark.slow
 def test_the_installed_command_is_the_module() -> None:
     script = Path(sys.executable).with_name("ckpt")

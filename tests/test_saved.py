@@ -13,7 +13,7 @@ from ckptcli.cli.main import run_command
 from ckptcli.measure.saved import SavedTensor, saved_tensors
 from ckptcli.profiling.memory_pass import MemoryPass, memory_pass
 from ckptcli.workloads.base import Workload
-from ckptcli.workloads.graph_parse import read_graph_file
+from ckptcli.workloads.graph import read_graph_file
 from ckptcli.workloads.silu import SiluWorkload
 
 

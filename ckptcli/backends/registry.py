@@ -7,16 +7,16 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-import platform
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
-from typing import ClassVar, TypeVar
+from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 import ckptcli.backends.libraries as package
-from ckptcli.backends.base import Backend
 from ckptcli.errors import CkptError, UnknownNameError, UsageError
+
+if TYPE_CHECKING:
+    from ckptcli.backends.base import Backend
 
 AUTO = "auto"
 
@@ -40,6 +40,8 @@ class DeviceFacts:
 
 def processor() -> DeviceFacts:
     """The host's, whose memory is not a library's to tell."""
+    import platform
+
     return DeviceFacts("cpu", platform.machine())
 
 
@@ -62,6 +64,8 @@ class ArrayLibrary:
 
     def installed_version(self) -> str | None:
         """The version; None where the library is not installed."""
+        from importlib.metadata import PackageNotFoundError, version
+
         for distribution in self.packages:
             try:
                 return version(distribution)
@@ -109,18 +113,15 @@ def open_backend(name: str = "numpy", device: str | None = None) -> Backend:
     if name not in known:
         raise UnknownNameError("backend", name, known)
     library = known[name]
-    if library.installed_version() is None:
-        raise UsageError(
-            f"backend `{name}` needs {library.title}, which is not installed", library.install
-        )
     try:
         return library.open(_device_of(library, device))
     except (CkptError, MemoryError):
         raise
     except Exception as error:
-        raise UsageError(
-            f"backend `{name}`: {not_loaded(library, error)}", library.install
-        ) from error
+        what = f"backend `{name}`: {not_loaded(library, error)}"
+        if library.installed_version() is None:
+            what = f"backend `{name}` needs {library.title}, which is not installed"
+        raise UsageError(what, library.install) from error
 
 
 def not_loaded(library: ArrayLibrary, error: Exception) -> str:

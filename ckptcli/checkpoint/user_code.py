@@ -9,9 +9,9 @@ from __future__ import annotations
 import linecache
 import os
 import sys
-import sysconfig
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stdout
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 
@@ -26,11 +26,17 @@ from ckptcli.errors import (
 SUFFIX = ".py"
 MARK = ".py:"
 
-_NOT_THE_USERS = (
-    "<",  # no file at all, `<frozen importlib>`
-    str(Path(__file__).parents[1]) + os.sep,
-    *(sysconfig.get_path(name) + os.sep for name in ("stdlib", "purelib", "platlib")),
-)
+
+@cache
+def _not_the_users() -> tuple[str, ...]:
+    """What the names of files begin with that are not the user's."""
+    import sysconfig
+
+    return (
+        "<",  # no file at all, `<frozen importlib>`
+        str(Path(__file__).parents[1]) + os.sep,
+        *(sysconfig.get_path(name) + os.sep for name in ("stdlib", "purelib", "platlib")),
+    )
 
 
 def is_user_code(text: str) -> bool:
@@ -110,7 +116,7 @@ def _at(error: BaseException) -> str:
         traceback = error.__traceback__
         while traceback is not None:
             file = traceback.tb_frame.f_code.co_filename
-            if not file.startswith(_NOT_THE_USERS):
+            if not file.startswith(_not_the_users()):
                 place = (file, traceback.tb_lineno)
             traceback = traceback.tb_next
     if place is None:

@@ -133,7 +133,7 @@ def _check(passes: Sequence[_Pass], no_memory_check: bool) -> None:
         OutOfMemoryError: a program that does not fit in memory, unless `no_memory_check`.
     """
     from ckptcli.cli.strategy_choice import check_layers
-    from ckptcli.profiling.profile import check_fits
+    from ckptcli.profiling.memory_needed import check_fits
 
     for one in passes:
         check_layers([one.strategy], one.workload)

@@ -45,8 +45,8 @@ def _saved_by_strategies(options: SavedOptions, line: Line) -> None:
     from ckptcli.cli.programs import open_programs, program_notes
     from ckptcli.cli.strategy_choice import check_layers, parse_strategies
     from ckptcli.measure.saved import saved_tensors
+    from ckptcli.profiling.memory_needed import check_fits
     from ckptcli.profiling.memory_pass import memory_pass
-    from ckptcli.profiling.profile import check_fits
 
     quiet = options.notes.quiet
     strategies = parse_strategies(options.strategies.strategy_texts or ("none", "balanced"))

@@ -12,11 +12,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TypeAlias
 
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
-
 Table: TypeAlias = Mapping[str, object]
 
 NULL = "\0"
@@ -52,6 +47,11 @@ def parse_toml(text: str) -> Table:
     Raises:
         WrongConfig: not TOML.
     """
+    if sys.version_info >= (3, 11):
+        import tomllib
+    else:
+        import tomli as tomllib
+
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:

@@ -11,6 +11,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from ckptcli.autodiff.device import Device
 from ckptcli.backends.workspace import tracemalloc_is_exact
@@ -23,23 +24,18 @@ from ckptcli.measure.record import Failure, RunRecord
 from ckptcli.measure.resident import resident_rise_bytes
 from ckptcli.measure.rounds import Plan, Rounds, Sample, Subject, run_rounds
 from ckptcli.measure.row import Row
-from ckptcli.peers.base import Engine
 from ckptcli.profiling.divergence import loss_warning
 from ckptcli.profiling.engine_warnings import engine_warnings
 from ckptcli.profiling.memory_pass import MemoryPass, memory_pass
 from ckptcli.profiling.out_of_memory import PassOutOfMemory, told_as_failure
-from ckptcli.profiling.peer_passes import (
-    PeerPass,
-    disagreement,
-    passes_of,
-    peer_passes,
-    unreached,
-)
+from ckptcli.profiling.rows import passes_of
 from ckptcli.profiling.timed_pass import TimedPass
-from ckptcli.verify.check import within_spread
-from ckptcli.verify.differences import TOLERANCE, scalar_difference
 from ckptcli.version import VERSION
 from ckptcli.workloads.base import Workload
+
+if TYPE_CHECKING:
+    from ckptcli.peers.base import Engine
+    from ckptcli.profiling.peer_passes import PeerPass
 
 Progress = Callable[[str, int, int], None]
 """Told a phase, and how many of how many steps are done; never during a timed sample."""
@@ -82,7 +78,7 @@ class Job:
                 warnings=(
                     *self.notes,
                     *self._loss_warnings(),
-                    *(text for p in self.peers if (text := disagreement(p.row)) is not None),
+                    *self._disagreements(),
                     *(lint for measured in self.passes for lint in measured.lints),
                 ),
                 rows=(
@@ -97,6 +93,14 @@ class Job:
                 origin=self.origin,
             )
         )
+
+    def _disagreements(self) -> list[str]:
+        if not self.peers:
+            return []
+        from ckptcli.profiling.peer_passes import disagreement
+
+        texts = [disagreement(peer.row) for peer in self.peers]
+        return [text for text in texts if text is not None]
 
     def _loss_warnings(self) -> list[str]:
         dtype = self.workload.settings.get("dtype")
@@ -137,7 +141,7 @@ class Job:
                 if not self.passes:
                     raise
                 self.strategies = self.strategies[: len(self.passes)]
-                self.peers += unreached(self.engines, self.strategies, self.peers)
+                self._add_unreached()
                 self.stopped = str(stop) or "interrupted"
         self.notes += told
         if self.device.backend.sees_kernel_memory and not workspace:
@@ -145,6 +149,10 @@ class Job:
 
     def _run_peer_passes(self, tell: Progress) -> None:
         """One pass a peer; begun anew where ckpt's own values do not fit, which come first."""
+        if not self.engines:
+            return
+        from ckptcli.profiling.peer_passes import peer_passes
+
         while True:
             try:
                 for peer in peer_passes(
@@ -161,11 +169,20 @@ class Job:
                 failure = error.failures[0]
             self._leave_out(failure)
 
+    def _add_unreached(self) -> None:
+        """A row for each peer whose turn did not come."""
+        if self.engines:
+            from ckptcli.profiling.peer_passes import unreached
+
+            self.peers += unreached(self.engines, self.strategies, self.peers)
+
     def _take_difference(self) -> None:
         """Set the derivative of a program with one number beside a finite difference."""
         parameters = list(self.workload.parameters().values())
         if self.passes[0].outcome.gradient is None or parameters[0].dtype.itemsize < 8:
             return
+        from ckptcli.verify.differences import TOLERANCE, scalar_difference
+
         backend = self.device.backend
         try:
             with told_as_failure(backend, self._first(), lambda: "the finite difference"):
@@ -202,6 +219,8 @@ class Job:
         digests = {s.name: p.outcome.grad_sha256 for s, p in zip(self.strategies, self.passes)}
         if digests[strategy.name] == digests[self._first()]:
             return
+        from ckptcli.verify.check import within_spread
+
         backend = self.device.backend
         with told_as_failure(backend, strategy.name, lambda: "a run to compare its bits"):
             within = within_spread(self.workload, strategy, backend)

@@ -22,7 +22,7 @@ from ckptcli.measure.stability import read_load, stability_warnings
 from ckptcli.peers.agreement import TOLERANCES, agreement
 from ckptcli.peers.base import Engine, NoPeer, Values
 from ckptcli.profiling.divergence import loss_warning
-from ckptcli.profiling.peer_passes import empty_row, outcome_of, passes_of, without_figures
+from ckptcli.profiling.rows import empty_row, outcome_of, passes_of, without_figures
 from ckptcli.version import VERSION
 
 if TYPE_CHECKING:

@@ -7,15 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import NoReturn, Protocol
+from typing import TYPE_CHECKING, NoReturn, Protocol
 
 from ckptcli import units
 from ckptcli.errors import OutOfMemoryError
-from ckptcli.measure.memory import PeakLive
-from ckptcli.measure.record import Failure
 
-NOTHING_KNOWN = PeakLive((), 0, 0, {})
-"""What was live in a pass that carries no ledger."""
+if TYPE_CHECKING:  # the record is loaded where a pass has failed, or where one is made
+    from ckptcli.measure.memory import PeakLive
+    from ckptcli.measure.record import Failure
 
 
 class Library(Protocol):
@@ -63,11 +62,12 @@ def told_as_failure(
     library: Library,
     strategy: str,
     phase: Callable[[], str],
-    live: Callable[[], PeakLive] = lambda: NOTHING_KNOWN,
+    live: Callable[[], PeakLive] | None = None,
 ) -> Iterator[None]:
     """Inside, running out of memory raises `PassOutOfMemory`.
 
-    `phase` and `live` are asked while the pass's arrays are still there.
+    `phase` and `live` are asked while the pass's arrays are still there; a pass that carries no
+    ledger has no `live`.
     """
     failure = None
     try:
@@ -77,10 +77,19 @@ def told_as_failure(
         if cause is None:
             raise
         message = str(cause).strip().split("\n")[0] or type(cause).__name__
-        failure = Failure(strategy, phase(), message, live())
+        failure = _failure(strategy, phase(), message, live)
         _forget_frames(error)
     if failure is not None:
         raise PassOutOfMemory(failure)
+
+
+def _failure(
+    strategy: str, phase: str, message: str, live: Callable[[], PeakLive] | None
+) -> Failure:
+    from ckptcli.measure.memory import PeakLive
+    from ckptcli.measure.record import Failure
+
+    return Failure(strategy, phase, message, PeakLive((), 0, 0, {}) if live is None else live())
 
 
 def raise_told(library: Library, strategy: str, phase: str, error: Exception) -> NoReturn:

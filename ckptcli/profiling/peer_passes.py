@@ -17,7 +17,7 @@ from ckptcli.errors import UsageError
 from ckptcli.measure.record import Failure
 from ckptcli.measure.resident import resident_rise_bytes
 from ckptcli.measure.rounds import Rounds
-from ckptcli.measure.row import Outcome, Passes, Row
+from ckptcli.measure.row import Row
 from ckptcli.passes.run import run_pass
 from ckptcli.peers.agreement import TOLERANCES, agreement, share_apart
 from ckptcli.peers.base import (
@@ -31,6 +31,7 @@ from ckptcli.peers.base import (
     workloads_of,
 )
 from ckptcli.profiling.out_of_memory import PassOutOfMemory, raise_told, told_as_failure
+from ckptcli.profiling.rows import empty_row, outcome_of, passes_of, without_figures
 from ckptcli.workloads.base import Workload
 
 MOVES = 3
@@ -112,43 +113,6 @@ class PeerPass:
         if self.network is None:
             return self.row
         return replace(self.row, passes=passes_of(rounds, self.name, self.network.splits))
-
-
-def empty_row(engine: Engine, strategy: Strategy) -> Row:
-    """The row of a strategy in a library, before anything is known of it."""
-    return Row(
-        strategy=strategy.name,
-        device=engine.version,
-        reference=False,
-        memory=None,
-        outcome=None,
-        cost=None,
-        passes=Passes(),
-        trace=None,
-        engine=engine.name,
-        library=engine.version,
-        threads=engine.threads,
-    )
-
-
-def without_figures(row: Row, reason: str) -> Row:
-    """The row of something that has none, and why."""
-    return replace(
-        row,
-        memory=None,
-        outcome=None,
-        agreement=None,
-        compile_s=None,
-        passes=Passes(),
-        reason=reason,
-    )
-
-
-def passes_of(rounds: Rounds, name: str, splits: bool = True) -> Passes:
-    """The samples of a subject; `splits` is whether its phases mean anything."""
-    taken = rounds.samples.get(name, [])
-    samples = tuple(taken if splits else (sample.unsplit() for sample in taken))
-    return Passes(samples[: rounds.warmup], samples[rounds.warmup :])
 
 
 def check_peers(engines: Sequence[Engine], workload: Workload, backend: Backend) -> None:
@@ -311,18 +275,4 @@ def _measure(peer: PeerPass, strategy: Strategy, workload: Workload, own: Own) -
         outcome=outcome_of(values, network.check(result), measured.recomputed_by_op),
         compile_s=measured.compile_s,
         agreement=agreement(own.values, values, dtype, own.tolerance(network)),
-    )
-
-
-def outcome_of(
-    values: Values, check: float | None, recomputed_by_op: dict[str, int] | None
-) -> Outcome:
-    """What a library's pass computed; `check` is the sum of the first parameter's gradient."""
-    one = sum(gradient.size for gradient in values.gradients) == 1
-    return Outcome(
-        loss=values.loss,
-        grad_sum_w0=check,
-        grad_sha256=None,
-        recomputed_by_op=recomputed_by_op,
-        gradient=float(values.gradients[0].item()) if one else None,
     )

@@ -4,27 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from ckptcli.autodiff.device import Device
 from ckptcli.backends import open_backend
 from ckptcli.backends.base import Backend
 from ckptcli.checkpoint.strategies.base import Strategy
 from ckptcli.checkpoint.strategies.registry import parse_strategy
-from ckptcli.errors import OutOfMemoryError, UsageError
-from ckptcli.measure.machine import Accelerator, Machine, available_bytes, read_machine
+from ckptcli.errors import UsageError
+from ckptcli.measure.machine import Accelerator, Machine, read_machine
 from ckptcli.measure.origin import read_origin
 from ckptcli.measure.record import RunRecord
 from ckptcli.measure.rounds import Plan
 from ckptcli.measure.stability import read_load, stability_warnings
 from ckptcli.options.workload import WorkloadOptions
-from ckptcli.peers.base import Engine
 from ckptcli.profiling.job import Job, Progress
-from ckptcli.profiling.peer_passes import (
-    check_peers,
-)
-from ckptcli.units import size
 from ckptcli.workloads.base import Workload
 from ckptcli.workloads.registry import open_workloads
+
+if TYPE_CHECKING:
+    from ckptcli.peers.base import Engine
 
 
 def profile(
@@ -79,7 +78,10 @@ def profile(
         origin=read_origin(command),
         engines=engines,
     )
-    check_peers(engines, job.workload, job.device.backend)
+    if engines:
+        from ckptcli.profiling.peer_passes import check_peers
+
+        check_peers(engines, job.workload, job.device.backend)
     tell = progress or silent
     before = read_load()
     with job.device.backend.quiet():
@@ -111,25 +113,6 @@ def _one_workload(text: str) -> Workload:
     if len(workloads) > 1:
         raise UsageError(f"`{text}` holds {len(workloads)} cases", f"name one, `{text}#0`")
     return workloads[0]
-
-
-def check_fits(
-    workload: Workload, strategies: Sequence[Strategy], backend: Backend | None = None
-) -> None:
-    """Refuse a workload that needs more memory than there is, before anything is allocated.
-
-    Raises:
-        OutOfMemoryError: with the bytes it needs and the bytes there are.
-    """
-    needed_bytes = workload.needed_bytes([strategy.name for strategy in strategies])
-    free_bytes = None if backend is None else backend.free_bytes()
-    free_bytes = available_bytes() if free_bytes is None else free_bytes
-    if free_bytes is not None and needed_bytes > free_bytes:
-        raise OutOfMemoryError(
-            f"{workload.title} needs at least {size(needed_bytes)} ({needed_bytes} bytes), "
-            f"{size(free_bytes)} ({free_bytes} bytes) are available",
-            f"{workload.shrink_hint}, or --no-memory-check to try all the same",
-        )
 
 
 def silent(phase: str, done: int, total: int) -> None:

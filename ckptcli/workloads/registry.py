@@ -1,4 +1,7 @@
-"""The workloads by name. A workload registers itself; its file is all that it takes."""
+"""The workloads by name. A workload registers itself; the file of its name is all that it takes.
+
+Invariant: to open one loads its file and no other's.
+"""
 
 from __future__ import annotations
 
@@ -6,23 +9,26 @@ import importlib
 import os
 import pkgutil
 from collections.abc import Callable
-from typing import TypeVar
+from functools import cache
+from typing import TYPE_CHECKING, TypeVar
 
 import ckptcli.workloads as package
 from ckptcli.checkpoint.user_code import SUFFIX, is_user_code
 from ckptcli.errors import UnknownNameError, UsageError
 from ckptcli.options.listing import options_of
 from ckptcli.options.workload import WorkloadOptions
-from ckptcli.workloads.base import Workload
-from ckptcli.workloads.experiment import Experiment
+
+if TYPE_CHECKING:
+    from ckptcli.workloads.base import Workload
+    from ckptcli.workloads.experiment import Experiment
 
 PROGRAM = "program"
 """The workload that a user's own file is."""
 
-Opener = Callable[[str, WorkloadOptions], list[Workload]]
+Opener = Callable[[str, WorkloadOptions], "list[Workload]"]
 """From what follows `NAME:` and the options to the workload, or several from one file."""
 
-ExperimentOpener = Callable[[str, WorkloadOptions], Experiment]
+ExperimentOpener = Callable[[str, WorkloadOptions], "Experiment"]
 
 _OPENERS: dict[str, Opener] = {}
 _EXPERIMENTS: dict[str, ExperimentOpener] = {}
@@ -71,7 +77,6 @@ def open_workloads(text: str, options: WorkloadOptions) -> list[Workload]:
         UnknownNameError: no workload has this name.
         UsageError: the argument is wrong, or it is an experiment.
     """
-    _load_all()
     name, argument = _name_and_argument(text)
     if name in _EXPERIMENTS:
         raise UsageError(
@@ -90,7 +95,6 @@ def open_experiment(text: str, options: WorkloadOptions) -> Experiment | None:
     Raises:
         UsageError: the argument is wrong.
     """
-    _load_all()
     name, argument = _name_and_argument(text)
     return _EXPERIMENTS[name](argument, options) if name in _EXPERIMENTS else None
 
@@ -114,13 +118,26 @@ def _unknown(text: str, name: str) -> UsageError:
 
 def _load_all() -> None:
     """Import every workload, which registers itself."""
-    for module in pkgutil.iter_modules(package.__path__):
-        importlib.import_module(f"{package.__name__}.{module.name}")
+    for module in _files():
+        importlib.import_module(f"{package.__name__}.{module}")
+
+
+@cache
+def _files() -> frozenset[str]:
+    return frozenset(module.name for module in pkgutil.iter_modules(package.__path__))
 
 
 def _name_and_argument(text: str) -> tuple[str, str]:
-    """`FILE.py:FUNCTION`, or a file without a function, is the argument of `program`."""
+    """The name, whose file is loaded if there is one, and what follows it.
+
+    `FILE.py:FUNCTION`, or a file without a function, is the argument of `program`.
+    """
     name, _, argument = text.partition(":")
-    if name not in _OPENERS and (is_user_code(text) or text.endswith(SUFFIX)):
+    if name in _files():
+        importlib.import_module(f"{package.__name__}.{name}")
+    if name in _USES:
+        return name, argument
+    if is_user_code(text) or text.endswith(SUFFIX):
+        importlib.import_module(f"{package.__name__}.{PROGRAM}")
         return PROGRAM, text
     return name, argument

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,8 +24,10 @@ from ckptcli.backends.dtypes import DTYPES
 from ckptcli.errors import UsageError
 from ckptcli.options.workload import WorkloadOptions
 from ckptcli.workloads.base import ForwardResult, Workload
-from ckptcli.workloads.graph_case import GraphCase, OpCall
 from ckptcli.workloads.registry import workload
+
+if TYPE_CHECKING:
+    from ckptcli.workloads.graph_case import GraphCase
 
 
 class SiluNetwork:
@@ -120,6 +122,8 @@ class SiluWorkload(Workload):
         return other
 
     def as_graph(self) -> GraphCase:
+        from ckptcli.workloads.graph_case import GraphCase, OpCall
+
         weights, x = self.arrays
         calls = [
             OpCall("leaf", (), {}, weight.astype(np.float64), requires_grad=True)

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from ckptcli.backends.base import Backend
 from ckptcli.backends.registry import ArrayLibrary, DeviceFacts, processor, register
+
+if TYPE_CHECKING:
+    from ckptcli.backends.base import Backend
 
 
 @register

@@ -1,19 +1,23 @@
-"""The strategies by name. A strategy registers itself; its file is all that it takes."""
+"""The strategies by name. A strategy registers itself; its file is all that it takes.
+
+Invariant: no strategy is loaded before one is asked for, and one in the file of its name alone.
+"""
 
 from __future__ import annotations
 
 import importlib
 import pkgutil
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import ckptcli.checkpoint.strategies as package
-from ckptcli.checkpoint.strategies.base import Strategy
-from ckptcli.checkpoint.user_code import is_user_code, load_name
 from ckptcli.errors import UnknownNameError, UsageError
+
+if TYPE_CHECKING:
+    from ckptcli.checkpoint.strategies.base import Strategy
 
 _REGISTRY: dict[str, type[Strategy]] = {}
 
-StrategyClass = TypeVar("StrategyClass", bound=type[Strategy])
+StrategyClass = TypeVar("StrategyClass", bound="type[Strategy]")
 
 
 def register(strategy: StrategyClass) -> StrategyClass:
@@ -29,6 +33,16 @@ def registry() -> dict[str, type[Strategy]]:
     return dict(sorted(_REGISTRY.items(), key=lambda item: (item[0] != "none", item[0])))
 
 
+def _load(keyword: str) -> None:
+    """Import the file of its name; without one, all files: `remat` has several strategies."""
+    if keyword in _REGISTRY:
+        return
+    if any(module.name == keyword for module in pkgutil.iter_modules(package.__path__)):
+        importlib.import_module(f"{package.__name__}.{keyword}")
+    if keyword not in _REGISTRY:
+        registry()
+
+
 def parse_strategy(text: str) -> Strategy:
     """The strategy that `NAME`, `NAME:ARGUMENTS` or `FILE.py:NAME` stands for.
 
@@ -39,11 +53,14 @@ def parse_strategy(text: str) -> Strategy:
         UsageError: arguments that the strategy does not take, or a name that is no strategy.
     """
     keyword, _, arguments = text.partition(":")
-    strategies = registry()
-    if keyword in strategies:
-        return strategies[keyword].parse(arguments)
+    _load(keyword)
+    if keyword in _REGISTRY:
+        return _REGISTRY[keyword].parse(arguments)
+    from ckptcli.checkpoint.strategies.base import Strategy
+    from ckptcli.checkpoint.user_code import is_user_code, load_name
+
     if not is_user_code(text):
-        raise UnknownNameError("strategy", keyword, strategies)
+        raise UnknownNameError("strategy", keyword, registry())
     value = load_name(text)
     strategy = value() if isinstance(value, type) else value
     if not isinstance(strategy, Strategy):

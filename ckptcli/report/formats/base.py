@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Protocol, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Protocol, TypeVar
 
-from ckptcli.measure.record import RunRecord
+if TYPE_CHECKING:
+    from ckptcli.measure.record import RunRecord
 
 
 class Exporter(Protocol):

@@ -1,0 +1,64 @@
+"""The parts of a row, from what a library says and what the rounds measured."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from ckptcli.measure.rounds import Rounds
+from ckptcli.measure.row import Outcome, Passes, Row
+
+if TYPE_CHECKING:
+    from ckptcli.checkpoint.strategies.base import Strategy
+    from ckptcli.peers.base import Engine, Values
+
+
+def empty_row(engine: Engine, strategy: Strategy) -> Row:
+    """The row of a strategy in a library, before anything is known of it."""
+    return Row(
+        strategy=strategy.name,
+        device=engine.version,
+        reference=False,
+        memory=None,
+        outcome=None,
+        cost=None,
+        passes=Passes(),
+        trace=None,
+        engine=engine.name,
+        library=engine.version,
+        threads=engine.threads,
+    )
+
+
+def without_figures(row: Row, reason: str) -> Row:
+    """The row of something that has none, and why."""
+    return replace(
+        row,
+        memory=None,
+        outcome=None,
+        agreement=None,
+        compile_s=None,
+        passes=Passes(),
+        reason=reason,
+    )
+
+
+def passes_of(rounds: Rounds, name: str, splits: bool = True) -> Passes:
+    """The samples of a subject; `splits` is whether its phases mean anything."""
+    taken = rounds.samples.get(name, [])
+    samples = tuple(taken if splits else (sample.unsplit() for sample in taken))
+    return Passes(samples[: rounds.warmup], samples[rounds.warmup :])
+
+
+def outcome_of(
+    values: Values, check: float | None, recomputed_by_op: dict[str, int] | None
+) -> Outcome:
+    """What a library's pass computed; `check` is the sum of the first parameter's gradient."""
+    one = sum(gradient.size for gradient in values.gradients) == 1
+    return Outcome(
+        loss=values.loss,
+        grad_sum_w0=check,
+        grad_sha256=None,
+        recomputed_by_op=recomputed_by_op,
+        gradient=float(values.gradients[0].item()) if one else None,
+    )
