@@ -19,12 +19,13 @@ from ckptcli.errors import UsageError
 from ckptcli.exit_codes import FAILED, WRONG
 from ckptcli.options.commands.run import RunOptions
 from ckptcli.options.commands.saved import SavedOptions
+from ckptcli.options.effects import Subject, without_effect
 from ckptcli.options.program import PeerOptions
-from ckptcli.options.subjects import MODULE, Subject, without_effect
+from ckptcli.options.subjects import MODULE
 
 if TYPE_CHECKING:
     from ckptcli.checkpoint.strategies.base import Strategy
-    from ckptcli.cli.command import Line
+    from ckptcli.cli.line import Line
     from ckptcli.measure.module_record import ModuleRecord
 
 ENGINE = "torch"

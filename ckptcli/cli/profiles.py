@@ -29,7 +29,7 @@ from ckptcli.units import duration
 if TYPE_CHECKING:
     from ckptcli.backends.base import Backend
     from ckptcli.checkpoint.strategies.base import Strategy
-    from ckptcli.cli.command import Line
+    from ckptcli.cli.line import Line
     from ckptcli.config import LoggerSettings
     from ckptcli.measure.conditions import Condition
     from ckptcli.measure.record import Failure, RunRecord
