@@ -13,7 +13,8 @@ import click
 import pytest
 from click.shell_completion import CompletionItem, ShellComplete
 
-from ckptcli.cli.command import Line, OptionsCommand
+from ckptcli.cli.command import OptionsCommand
+from ckptcli.cli.line import Line
 from ckptcli.cli.main import COMMANDS as EVERY_COMMAND, root
 from ckptcli.cli.names import NAMES
 from ckptcli.cli.profiles import child_arguments, recorded
@@ -24,19 +25,12 @@ from ckptcli.options.commands import COMMANDS, options_class, options_classes
 from ckptcli.options.commands.check import CheckOptions
 from ckptcli.options.commands.log import LogOptions
 from ckptcli.options.commands.run import RunOptions
+from ckptcli.options.effects import Subject, takes, without_effect
 from ckptcli.options.group import Options, group
 from ckptcli.options.listing import built, changed, options_of, settings_of, values_of
 from ckptcli.options.measuring import RoundOptions
 from ckptcli.options.option import Option, Section, option
-from ckptcli.options.subjects import (
-    EXPERIMENT,
-    MODULE,
-    SUBJECTS,
-    WORKLOAD,
-    Subject,
-    takes,
-    without_effect,
-)
+from ckptcli.options.subjects import EXPERIMENT, MODULE, SUBJECTS, WORKLOAD
 from ckptcli.options.variables import unknown_variables, variable_of
 from ckptcli.options.words import child_words, reproduction_words
 from ckptcli.report.comparison import command_line

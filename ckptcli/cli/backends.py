@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 import click
 
 from ckptcli import units
-from ckptcli.cli.command import Line, options_command
+from ckptcli.cli.command import options_command
 from ckptcli.cli.json_output import print_json
 
 if TYPE_CHECKING:
     from ckptcli.backends.registry import ArrayLibrary, DeviceFacts
+    from ckptcli.cli.line import Line
     from ckptcli.options.commands.list import ListOptions
 
 SCHEMA = "ckpt.backends/1"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ckptcli.cli.command import Line, options_command
+from ckptcli.cli.command import options_command
 from ckptcli.cli.streams import warn
 from ckptcli.cli.text_page import TextPage
 from ckptcli.errors import UntrackedBackwardWarning
@@ -20,6 +20,7 @@ from ckptcli.exit_codes import DONE, WRONG
 if TYPE_CHECKING:
     from ckptcli.backends.base import Backend
     from ckptcli.checkpoint.strategies.base import Strategy
+    from ckptcli.cli.line import Line
     from ckptcli.options.commands.check import CheckOptions
     from ckptcli.verify.check import Check
     from ckptcli.workloads.base import Workload

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, get_args
 
 import click
@@ -20,45 +19,16 @@ from ckptcli.cli.streams import warn
 from ckptcli.options.commands import options_class, options_classes
 from ckptcli.options.group import Options
 from ckptcli.options.listing import built, options_of, settings_of
-from ckptcli.options.option import Option, Section
+from ckptcli.options.option import Section
 from ckptcli.options.variables import unknown_variables, variable_of
 
 if TYPE_CHECKING:
-    from ckptcli.config import FoundConfig
+    from ckptcli.cli.line import Line
 
-FLAG, ENVIRONMENT, FILE, DEFAULT = "flag", "environment", "file", "default"
-
-_ORIGINS = {
-    ParameterSource.COMMANDLINE: FLAG,
-    ParameterSource.ENVIRONMENT: ENVIRONMENT,
-    ParameterSource.DEFAULT_MAP: FILE,
-}
 _META = "ckptcli.found"
 _WORDS = "ckptcli.words"
 OTHER = get_args(Section)[-1]
 """Where the help lists the help option itself."""
-
-
-@dataclass(frozen=True, slots=True)
-class Line:
-    """How a command was called, beside the values of its options.
-
-    Attributes:
-        options: those of the command.
-        origins: name -> where its value comes from: flag, environment, file or default.
-        found: the burn.toml that the command works with.
-        words: the line as it was typed, `ckpt` first.
-    """
-
-    options: Sequence[Option]
-    origins: Mapping[str, str]
-    found: FoundConfig
-    words: Sequence[str] = ()
-
-    @property
-    def given(self) -> frozenset[str]:
-        """The names of the options that stand on the command line."""
-        return frozenset(name for name, origin in self.origins.items() if origin == FLAG)
 
 
 class OptionsCommand(click.Command):
@@ -129,10 +99,12 @@ class OptionsCommand(click.Command):
         ]
 
     def _line(self, ctx: click.Context) -> Line:
+        from ckptcli.cli.line import DEFAULT, ORIGINS, Line
+
         options = options_of(self.options_class)
         sources = {option.name: ctx.get_parameter_source(option.name) for option in options}
         origins = {
-            name: DEFAULT if source is None else _ORIGINS.get(source, DEFAULT)
+            name: DEFAULT if source is None else ORIGINS.get(source, DEFAULT)
             for name, source in sources.items()
         }
         return Line(options, origins, ctx.meta[_META], ctx.meta[_WORDS])

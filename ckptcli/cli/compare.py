@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ckptcli.cli.command import Line, options_command
+from ckptcli.cli.command import options_command
 from ckptcli.cli.streams import warn
 from ckptcli.errors import UsageError
 from ckptcli.exit_codes import DONE, FAILED_CONDITION, UNTRUSTWORTHY
 
 if TYPE_CHECKING:
+    from ckptcli.cli.line import Line
     from ckptcli.measure.compare import RunComparison
     from ckptcli.measure.conditions import Condition
     from ckptcli.options.commands.compare import CompareOptions

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ckptcli.cli.command import DEFAULT, ENVIRONMENT, FILE, FLAG, Line, options_command
+from ckptcli.cli.command import options_command
 from ckptcli.cli.json_output import json_text
 from ckptcli.options.listing import values_of
 from ckptcli.options.variables import variable_of
 
 if TYPE_CHECKING:
+    from ckptcli.cli.line import Line
     from ckptcli.config import FoundConfig
     from ckptcli.options.commands.run import RunOptions
     from ckptcli.options.option import Option
@@ -56,6 +57,8 @@ def command(options: RunOptions, line: Line) -> None:
 
 
 def _setting(option: Option, value: object, origin: str) -> Setting:
+    from ckptcli.cli.line import ENVIRONMENT, FLAG
+
     sources = {FLAG: option.flag, ENVIRONMENT: variable_of(option.key)}
     return Setting(option.key, _plain(value), origin, sources.get(origin))
 
@@ -83,6 +86,8 @@ def _logger_value(found: FoundConfig, name: str) -> object:
 
 
 def _origin(in_file: bool) -> str:
+    from ckptcli.cli.line import DEFAULT, FILE
+
     return FILE if in_file else DEFAULT
 
 

@@ -13,10 +13,11 @@ from ckptcli.cli.stops import Stops
 from ckptcli.cli.streams import Progress, warn
 from ckptcli.exit_codes import WRONG
 from ckptcli.options.commands.run import RunOptions
-from ckptcli.options.subjects import EXPERIMENT, without_effect
+from ckptcli.options.effects import without_effect
+from ckptcli.options.subjects import EXPERIMENT
 
 if TYPE_CHECKING:
-    from ckptcli.cli.command import Line
+    from ckptcli.cli.line import Line
     from ckptcli.measure.experiment_record import ExperimentRecord
     from ckptcli.workloads.experiment import Experiment
 

@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ckptcli.cli.command import Line, options_command
+from ckptcli.cli.command import options_command
 from ckptcli.cli.streams import warn
 from ckptcli.errors import EngineError, UnknownNameError
 
 if TYPE_CHECKING:
     from ckptcli.backends.base import Backend
     from ckptcli.checkpoint.strategies.base import Strategy
+    from ckptcli.cli.line import Line
     from ckptcli.config import LoggerSettings
     from ckptcli.events import Event, Level, Sink
     from ckptcli.options.commands.log import LogOptions

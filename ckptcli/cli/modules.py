@@ -14,11 +14,12 @@ from ckptcli.cli.screens import open_screen
 from ckptcli.cli.streams import warn
 from ckptcli.errors import UsageError
 from ckptcli.options.commands.saved import SavedOptions
+from ckptcli.options.effects import Subject, without_effect
 from ckptcli.options.program import PeerOptions
-from ckptcli.options.subjects import MODULE, Subject, without_effect
+from ckptcli.options.subjects import MODULE
 
 if TYPE_CHECKING:
-    from ckptcli.cli.command import Line
+    from ckptcli.cli.line import Line
 
 ENGINE = "torch"
 SUBJECT = Subject(MODULE, "a module")

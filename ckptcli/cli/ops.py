@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ckptcli.cli.command import Line, options_command
+from ckptcli.cli.command import options_command
 from ckptcli.cli.json_output import print_json
 from ckptcli.errors import UnknownNameError
 
 if TYPE_CHECKING:
     from ckptcli.autodiff.describe import OpDescription
+    from ckptcli.cli.line import Line
     from ckptcli.options.commands.list import ListOptions
 
 SCHEMA = "ckpt.ops/1"

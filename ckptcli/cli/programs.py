@@ -6,14 +6,15 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 from ckptcli.measure.machine import within_available_memory
+from ckptcli.options.effects import Subject, without_effect
 from ckptcli.options.listing import options_of
 from ckptcli.options.program import MemoryCheckOptions, ProgramOptions
-from ckptcli.options.subjects import WORKLOAD, Subject, without_effect
+from ckptcli.options.subjects import WORKLOAD
 from ckptcli.options.workload import WorkloadOptions
 from ckptcli.workloads.registry import open_workloads, options_without_effect
 
 if TYPE_CHECKING:
-    from ckptcli.cli.command import Line
+    from ckptcli.cli.line import Line
     from ckptcli.workloads.base import Workload
 
 

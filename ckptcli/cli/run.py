@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ckptcli.cli.command import Line, options_command
+from ckptcli.cli.command import options_command
 
 if TYPE_CHECKING:
+    from ckptcli.cli.line import Line
     from ckptcli.options.commands.run import RunOptions
 
 

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ckptcli.cli.command import Line, options_command
+from ckptcli.cli.command import options_command
 from ckptcli.cli.streams import warn
 from ckptcli.errors import UntrackedBackwardWarning
 
 if TYPE_CHECKING:
+    from ckptcli.cli.line import Line
     from ckptcli.measure.saved import PartBytes, SavedTensor
     from ckptcli.options.commands.saved import SavedOptions
     from ckptcli.workloads.base import Workload

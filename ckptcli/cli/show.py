@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ckptcli.cli.command import Line, options_command
+from ckptcli.cli.command import options_command
 from ckptcli.errors import UsageError
 
 if TYPE_CHECKING:
+    from ckptcli.cli.line import Line
     from ckptcli.measure.record import RunRecord
     from ckptcli.measure.row import Row
     from ckptcli.options.commands.show import ShowOptions

@@ -15,8 +15,9 @@ from ckptcli.measure.record import RunRecord
 from ckptcli.measure.row import PHASES, Row
 from ckptcli.measure.statistics import Ratio
 from ckptcli.options.commands.run import RunOptions
+from ckptcli.options.effects import Subject, takes
 from ckptcli.options.listing import options_of
-from ckptcli.options.subjects import MODULE, WORKLOAD, Subject, takes
+from ckptcli.options.subjects import MODULE, WORKLOAD
 from ckptcli.options.words import reproduction_words
 
 HEADER = (

@@ -10,7 +10,7 @@ import pkgutil
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ckptcli.cli.command import Line
+    from ckptcli.cli.line import Line
     from ckptcli.cli.subjects.base import RunSubject
     from ckptcli.options.commands.run import RunOptions
 

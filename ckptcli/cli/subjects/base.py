@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
 if TYPE_CHECKING:
-    from ckptcli.cli.command import Line
+    from ckptcli.cli.line import Line
     from ckptcli.cli.stops import Stops
     from ckptcli.measure.record import RunRecord
     from ckptcli.measure.rounds import Plan

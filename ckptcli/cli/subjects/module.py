@@ -10,7 +10,7 @@ from ckptcli.cli.strategy_choice import parse_strategies
 
 if TYPE_CHECKING:
     from ckptcli.checkpoint.strategies.base import Strategy
-    from ckptcli.cli.command import Line
+    from ckptcli.cli.line import Line
     from ckptcli.cli.stops import Stops
     from ckptcli.cli.subjects.base import Measurement
     from ckptcli.measure.record import RunRecord

@@ -19,7 +19,7 @@ from ckptcli.measure import OURS
 if TYPE_CHECKING:
     from ckptcli.backends.base import Backend
     from ckptcli.checkpoint.strategies.base import Strategy
-    from ckptcli.cli.command import Line
+    from ckptcli.cli.line import Line
     from ckptcli.cli.stops import Stops
     from ckptcli.cli.subjects.base import Measurement
     from ckptcli.measure.record import RunRecord
