@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given, settings, strategies as st
 
 from ckptcli.checkpoint.policies import (
     described,
@@ -92,6 +92,10 @@ def test_how_deep_policies_nest() -> None:
         "save_only_these_names" + ")" * 100_000,
         "save_only_these_names(" + "a|" * 100_000 + "b)",
         "save_and_offload_only_these_names(" + "|" * 5_000 + ")",
+        "save_only_these_names(" + "(a)|" * 100_000 + "b)",
+        "dots_saveable" + "()" * 100_000,
+        "save_only_these_names(" + "()" * 100_000 + ")",
+        "save_only_these_names(" + "a|" * 150 + "b" + "()" * 40 + "|" * 100 + ")",
         "save_only_these_names('" + "x" * 100_000,
         "save_only_these_names(\0)x",
         "dots_saveable\0",
@@ -120,6 +124,7 @@ def test_a_long_list_is_a_list() -> None:
 MARKS = st.sampled_from([*"(),|'\"\\ \n\0", *registry(), "a", "block.0", "é", "\ud800", "lambda:"])
 
 
+@settings(deadline=None)
 @given(st.lists(MARKS).map("".join) | st.text())
 def test_any_text_is_a_policy_or_an_error(text: str) -> None:
     for written in (text, *(f"{name}({text})" for name in registry()), f"({text})"):
@@ -131,6 +136,7 @@ def test_any_text_is_a_policy_or_an_error(text: str) -> None:
         assert all(isinstance(name, str) for name in described(policy).names())
 
 
+@settings(deadline=None)
 @given(st.lists(st.text(st.characters(exclude_characters="(),|'\"\\"), min_size=1).map(str.strip)))
 def test_any_name_without_marks_is_taken_as_it_is(names: list[str]) -> None:
     names = [name for name in names if name]

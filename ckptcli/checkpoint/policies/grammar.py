@@ -19,6 +19,9 @@ from ckptcli.errors import UsageError
 MOST_NESTED = 50
 """Brackets within brackets, so that no walk over an expression runs out of stack."""
 
+MOST_LINKS = 200
+"""Bars, and brackets after brackets: each is one level deeper too."""
+
 _STRING = r"""\s*(?:'(?:\\.|[^'\\\n])*'|"(?:\\.|[^"\\\n])*")\s*(?=[(),|]|$)"""
 _TOKEN = re.compile(rf"({_STRING})|([(),|])|([^(),|]+)", re.DOTALL)
 
@@ -45,14 +48,12 @@ def expression(text: str) -> ast.expr:
     """The expression that `text` is: names, strings, calls and `|`, an empty side of it `()`.
 
     Raises:
-        UsageError: brackets that do not match, or too many of them.
+        UsageError: brackets that do not match, or too much within each other.
     """
     try:
         return ast.parse(_quoted(text), mode="eval").body
-    except (SyntaxError, ValueError) as error:
+    except SyntaxError as error:
         raise brackets_error(text) from error
-    except (RecursionError, MemoryError) as error:
-        raise UsageError(f"policy `{_short(text)}` is too long to be read") from error
 
 
 def brackets_error(text: str) -> UsageError:
@@ -89,7 +90,7 @@ def operands_of(node: ast.expr) -> list[ast.expr]:
 def _quoted(text: str) -> str:
     """The text as Python reads it: quotes around what is no identifier, no empty arguments."""
     pieces: list[str] = []
-    depth = 0
+    depth = links = 0
     for is_mark, token in _tokens(text):
         piece = token.strip()
         if not is_mark:
@@ -102,6 +103,9 @@ def _quoted(text: str) -> str:
                 f"policy `{_short(text)}` has more than {MOST_NESTED} brackets within brackets"
             )
         before = pieces[-1] if pieces else "("
+        links += piece == "|" or before + piece == ")("
+        if links > MOST_LINKS:
+            raise UsageError(f"policy `{_short(text)}` has more than {MOST_LINKS} bars or calls")
         if before == "|" or (piece == "|" and before in ("(", ",")):
             pieces.append("()")
         if piece == "," and before in ("(", ","):
