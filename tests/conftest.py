@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import signal
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,11 +15,18 @@ from ckptcli.cli.main import run_command
 from ckptcli.workloads.options import WorkloadOptions
 from ckptcli.workloads.program import ProgramWorkload
 from ckptcli.workloads.registry import open_workloads
+from tests.fast_cases import FAST_CASES, mark_and_count
 from tests.program_kit import Command, Opener
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # A shell starts what it runs in the background so, and children would inherit it.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Before `-m` chooses."""
+    mark_and_count(items, config.stash.setdefault(FAST_CASES, Counter()))
 
 
 @pytest.fixture

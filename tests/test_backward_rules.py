@@ -195,6 +195,7 @@ def test_balanced_can_hold_more_than_none() -> None:
     assert held == {"none": {0, 1}, "balanced": {0, 1, 2, 3}}
 
 
+@pytest.mark.slow
 def test_a_long_chain_needs_no_stack(dev: Device) -> None:
     x = y = leaf(dev, [1.0])
     for _ in range(100_000):
@@ -206,6 +207,7 @@ def test_a_long_chain_needs_no_stack(dev: Device) -> None:
     del never_used
 
 
+@pytest.mark.sampled(2)
 def test_a_chain_of_squares_is_linear(dev: Device) -> None:
     x = y = leaf(dev, [1.0])
     for _ in range(10_000):

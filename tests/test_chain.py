@@ -36,6 +36,7 @@ def found(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 0) ->
     return json.loads(capsys.readouterr().out)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("op", "merge", "entries"),
     [
@@ -87,6 +88,7 @@ def test_the_trg_with_and_without_checkpoints(capsys: pytest.CaptureFixture[str]
     assert gradients.pop() == pytest.approx(0.844054073623856, abs=1e-12)
 
 
+@pytest.mark.slow
 @NEEDS_TORCH
 def test_another_backend(capsys: pytest.CaptureFixture[str]) -> None:
     data = found(capsys, "--op", "trg", "--rounds", "3", "--backend", "torch")
@@ -261,6 +263,7 @@ def stopped_in_the_third_round(
     return process.wait(timeout=60), told.decode()
 
 
+@pytest.mark.slow
 @NEEDS_TERMINALS
 @pytest.mark.parametrize("op", ["mul", "add", "trg"])
 def test_long_runs_stop_with_what_is_complete(op: str, tmp_path: Path) -> None:
@@ -275,6 +278,7 @@ def test_long_runs_stop_with_what_is_complete(op: str, tmp_path: Path) -> None:
     assert "Traceback" not in told
 
 
+@pytest.mark.sampled(2)
 @NEEDS_TERMINALS
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_signal_ends_a_run(number: signal.Signals, code: int, tmp_path: Path) -> None:

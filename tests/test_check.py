@@ -76,6 +76,7 @@ def test_the_command_ends_with_5_and_the_evidence(
     assert "element [1, 2]" in text
 
 
+@pytest.mark.slow
 def test_the_recorded_programs_pass(capsys: pytest.CaptureFixture[str]) -> None:
     path = DATA / "burn_conformance.jsonl"
     assert run_command(["check", "-q", "--json", "--workload", f"graph:{path}"]) == 0

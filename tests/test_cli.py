@@ -89,6 +89,7 @@ def test_explain_names_the_constant_and_the_dropped_backup(ckpt: Command, tmp_pa
     assert "memory bound, but held where needed: parent 1 is a constant" in out
 
 
+@pytest.mark.slow
 def test_log_of_a_graph_file_gives_one_object_a_case(ckpt: Command) -> None:
     lines = (DATA / "burn_conformance.jsonl").read_text().splitlines()
     result = ckpt(
@@ -107,6 +108,7 @@ def test_log_of_a_graph_file_gives_one_object_a_case(ckpt: Command) -> None:
     assert result.err.count("gives no gradients") == 74
 
 
+@pytest.mark.slow
 def test_a_strategy_on_the_command_line_overrides_the_cases(ckpt: Command) -> None:
     path = DATA / "burn_conformance.jsonl"
     out = ckpt("log", "--workload", f"graph:{path}#0", "-s", "balanced", "--json").out
@@ -199,6 +201,7 @@ def test_run_on_one_case_of_a_graph_file(ckpt: Command) -> None:
     assert record["strategies"][0]["loss"] == record["strategies"][1]["loss"]
 
 
+@pytest.mark.slow
 def test_run_on_a_graph_file_of_one_case_with_a_leaf_root(ckpt: Command, tmp_path: Path) -> None:
     leaf = '{"ops": [{"op": "leaf", "req": true, "data": [1, 2]}], "root": 0}'
     (tmp_path / "leaf.json").write_text(leaf)
@@ -406,6 +409,7 @@ def test_a_wrong_name_lists_all(ckpt: Command) -> None:
         assert f"known: {', '.join(sorted(forms))}\n" in told
 
 
+@pytest.mark.slow
 def test_the_seed_has_an_effect_on_every_workload(ckpt: Command) -> None:
     """The order of rounds and the directions of `check` follow from it."""
     workload = f"graph:{DATA / 'burn_conformance.jsonl'}#0"

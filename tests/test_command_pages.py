@@ -22,8 +22,6 @@ from ckptcli.cli.settings import (
 from ckptcli.config import LoggerSettings, named_config
 from tests.backend_kit import NAMED_ENGINE, skipped_without_its_engines
 
-pytestmark = pytest.mark.slow
-
 PAGES = Path(__file__).parents[1] / "docs" / "commands"
 LINK = re.compile(r"\]\(([^)#:]+)\)")
 
@@ -42,6 +40,7 @@ def test_every_command_has_a_page() -> None:
     assert {path.stem for path in PAGES.glob("*.md")} == set(COMMANDS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_example_of_a_page_works(command: str, tmp_path: Path) -> None:
     """In order, in one directory; those of other libraries apart."""
@@ -50,6 +49,7 @@ def test_every_example_of_a_page_works(command: str, tmp_path: Path) -> None:
     check_examples(shell, tmp_path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "line",
     skipped_without_its_engines(
@@ -85,6 +85,7 @@ def test_links_lead_somewhere(command: str) -> None:
         assert (PAGES / target).exists(), target
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("command", SETTINGS_COMMANDS)
 def test_every_option_that_a_page_names_exists(command: str) -> None:
     known = {
@@ -97,6 +98,7 @@ def test_every_option_that_a_page_names_exists(command: str) -> None:
     assert named <= known
 
 
+@pytest.mark.slow
 def test_the_table_on_the_page_is_one(tmp_path: Path) -> None:
     (block,) = re.findall(r"```toml\n(.*?)```", text_of("config"), flags=re.S)
     (tmp_path / "burn.toml").write_text(block, encoding="utf-8")

@@ -22,8 +22,6 @@ from ckptcli.measure.record import RunRecord, StrategyRecord
 from ckptcli.measure.record_json import record_json
 from tests.records import MACHINE, STEADY, TENSOR, balanced_record, none_record, run_record
 
-pytestmark = pytest.mark.slow
-
 Write = Callable[[str, RunRecord], str]
 
 
@@ -98,6 +96,7 @@ def test_more_comparisons_need_a_clearer_difference() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.slow
 def test_equal_programs_are_rarely_called_different() -> None:
     def side(noise: random.Random) -> list[list[float]]:
         levels = [math.exp(noise.gauss(0, 0.01)) for _ in range(5)]
@@ -113,6 +112,7 @@ def test_equal_programs_are_rarely_called_different() -> None:
 # Two records.
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("factor", "verdict"), [(1.0, "same"), (1.01, "same"), (1.2, "slower"), (0.8, "faster")]
 )
@@ -125,6 +125,7 @@ def test_verdicts_on_clean_samples(factor: float, verdict: str) -> None:
         assert entry.ratios["total"].median == pytest.approx(factor)
 
 
+@pytest.mark.slow
 def test_the_threshold_decides_what_is_the_same() -> None:
     assert verdicts(run(), run(1.03)) == {"slower"}
     ratios = compare(run(), run(1.03), threshold=0.05).strategies[0].ratios
@@ -132,6 +133,7 @@ def test_the_threshold_decides_what_is_the_same() -> None:
     assert ratios["total"].verdict == "same"
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("base", "new"), [(1, 5), (5, 1), (1, 1)])
 def test_a_run_of_one_process_caps_the_verdict(base: int, new: int) -> None:
     comparison = compare(run(processes=base), run(1.5, processes=new))
@@ -143,11 +145,13 @@ def test_a_run_of_one_process_caps_the_verdict(base: int, new: int) -> None:
     assert comparison.strategies[0].ratios["total"].low > 1.4
 
 
+@pytest.mark.slow
 def test_few_processes_are_said_to_be_few() -> None:
     assert any("samples of 2 processes" in note for note in compare(run(), run(processes=2)).notes)
     assert compare(run(), run()).notes == ()
 
 
+@pytest.mark.slow
 def test_different_machines_cap_the_verdict_and_are_named() -> None:
     other = replace(MACHINE, cpu="Other CPU", blas_threads=4)
     base, new = run(), run(1.5, machine=other)
@@ -163,6 +167,7 @@ def test_different_machines_cap_the_verdict_and_are_named() -> None:
     assert verdicts(base, new, allow_different_machines=True) == {"slower"}
 
 
+@pytest.mark.slow
 def test_another_version_of_the_array_library_is_another_machine() -> None:
     base = replace(run(), backend="Torch(Cpu)", library="PyTorch 2.4.0")
     new = replace(run(1.5), backend="Torch(Cpu)", library="PyTorch 2.13.0")
@@ -174,6 +179,7 @@ def test_another_version_of_the_array_library_is_another_machine() -> None:
         compare(run(), new)
 
 
+@pytest.mark.slow
 def test_allowing_other_machines_does_not_lift_the_cap_of_one_process() -> None:
     other = replace(MACHINE, cpu="Other CPU")
     base, new = run(), run(1.5, processes=1, machine=other)
@@ -194,6 +200,7 @@ def test_memory_is_compared_exactly() -> None:
     assert (entry.recomputed_nodes.base, entry.recomputed_nodes.new) == (3, 1)
 
 
+@pytest.mark.slow
 def test_gradients_are_compared_where_the_seeds_are_the_same() -> None:
     other = replace(none_record(), outcome=replace(none_record().outcome, grad_sha256="cd" * 32))
     assert compare(run_record(), run_record()).strategies[0].gradients_identical is True
@@ -242,6 +249,7 @@ def test_a_sample_of_no_time_is_refused() -> None:
         compare(run_record(still), replace(run_record(still), strategies=(zero,)))
 
 
+@pytest.mark.slow
 def test_a_comparison_is_the_same_whenever_it_is_made() -> None:
     assert compare(run(), run(1.01)) == compare(run(), run(1.01))
 
@@ -274,6 +282,7 @@ def test_the_screen_has_both_figures_the_ratio_and_the_reason(
     assert "method: medians of both runs resampled apart" in out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [60, 80])
 def test_no_line_is_wider_than_the_screen(
     write: Write, capsys: pytest.CaptureFixture[str], width: int
@@ -307,6 +316,7 @@ def test_json_has_every_figure(write: Write, capsys: pytest.CaptureFixture[str])
     assert elsewhere["strategies"][0]["total_s"]["ratio"]["verdict"] == "unclear"
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize(
     ("options", "code"),
     [
@@ -329,6 +339,7 @@ def test_conditions_decide_the_exit_code(
     assert ("failed: b.json: none: " in captured.err) == (code == 3)
 
 
+@pytest.mark.slow
 def test_a_capped_time_fires_no_condition_and_says_so(
     write: Write, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -343,6 +354,7 @@ def test_a_capped_time_fires_no_condition_and_says_so(
     assert run_command([*arguments, "--fail-on", "saved_bytes >= 0%"]) == 3
 
 
+@pytest.mark.slow
 def test_stdin_can_be_one_of_the_files(
     write: Write, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

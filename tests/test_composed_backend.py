@@ -5,7 +5,6 @@ What is not composed and CuPy lacks fails here, on a stand-in with CuPy's restri
 
 from __future__ import annotations
 
-import json
 from types import SimpleNamespace
 from typing import cast
 
@@ -19,15 +18,11 @@ from ckptcli.backends.composed import COMPOSED, composed
 from ckptcli.backends.numpy_backend import NumpyBackend
 from ckptcli.backends.pool_peaks import PoolPeaks
 from ckptcli.backends.rebound import rebound
-from ckptcli.workloads.graph_parse import read_graph_file
 from tests.backend_kit import check_outcomes_of_numpy, pass_outcome
 from tests.cupy_stand_in import Library
 from tests.gradient_cases import CASES
-from tests.helpers import DATA, log_lines, same_bits
-
-CONFORMANCE = DATA / "burn_conformance.jsonl"
-RECORDED = [json.loads(line) for line in CONFORMANCE.read_text().splitlines()]
-PROGRAMS = read_graph_file(str(CONFORMANCE))
+from tests.helpers import log_lines, same_bits
+from tests.recorded_programs import RECORDED, programs
 
 
 def stand_in_device() -> Device:
@@ -45,10 +40,13 @@ def test_the_functions_are_numpys_but_none_of_its_own_is_called_directly() -> No
     assert names.keys() >= {n for n in vars(numpy_namespace) if not n.startswith("_")} - {"np"}
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("index", range(0, len(RECORDED), 4))
 def test_log_and_gradients_are_those_that_burn_recorded(index: int) -> None:
     recorded = RECORDED[index]
-    events, gradients = pass_outcome(stand_in_device(), recorded["strategy"], PROGRAMS[index].load)
+    events, gradients = pass_outcome(
+        stand_in_device(), recorded["strategy"], programs()[index].load
+    )
     assert log_lines(events) == recorded["log"]
     for name, expected in recorded["grads"].items():
         np.testing.assert_allclose(gradients[name].ravel(), expected, rtol=1e-12, atol=1e-15)

@@ -197,6 +197,7 @@ def test_log_takes_what_concerns_it(ckpt: Command, tmp_path: Path) -> None:
     assert ckpt("log", "--level", "full").out == plain
 
 
+@pytest.mark.slow
 def test_processes_of_a_run_get_settings_from_it_alone(
     ckpt: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -288,6 +289,7 @@ def test_help_reads_no_file(ckpt: Command, tmp_path: Path) -> None:
     assert ckpt("config", "--config", "absent.toml").code == 2
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("command", ["compare", "show", "config", "explain"])
 def test_help_loads_no_array_library(command: str) -> None:
     program = (

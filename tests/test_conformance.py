@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import warnings
 from functools import cache
 from typing import Any
@@ -11,26 +10,18 @@ import numpy as np
 import pytest
 
 from ckptcli.errors import UntrackedBackwardWarning
-from ckptcli.workloads.graph_case import GraphCase
-from ckptcli.workloads.graph_parse import read_graph_file
 from ckptcli.workloads.silu import SiluWorkload
 from tests.helpers import DATA, STRATEGIES, backward, gradient, log_lines, watched
+from tests.recorded_programs import RECORDED, programs
 
-CONFORMANCE = DATA / "burn_conformance.jsonl"
-RECORDED = [json.loads(line) for line in CONFORMANCE.read_text().splitlines()]
 NAMES = [f"{case['seed']}-{case['strategy']}" for case in RECORDED]
-
-
-@cache
-def cases() -> list[GraphCase]:
-    return read_graph_file(str(CONFORMANCE))
 
 
 @cache
 def outcome(index: int) -> tuple[list[str], dict[str, Any], bool]:
     """Log, gradient of each leaf that has one, and whether backward() warned."""
     dev, recorder = watched(RECORDED[index]["strategy"])
-    result = cases()[index].load(dev).forward()
+    result = programs()[index].load(dev).forward()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         gradients = backward(result.root)
@@ -44,10 +35,11 @@ def outcome(index: int) -> tuple[list[str], dict[str, Any], bool]:
 
 
 def test_there_are_200_graphs_under_each_strategy() -> None:
-    strategies = [case.strategy for case in cases()]
+    strategies = [case.strategy for case in programs()]
     assert {name: strategies.count(name) for name in STRATEGIES} == {"none": 200, "balanced": 200}
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("index", range(len(RECORDED)), ids=NAMES)
 def test_log_and_gradients_are_those_that_burn_recorded(index: int) -> None:
     log, gradients, _ = outcome(index)
@@ -58,6 +50,7 @@ def test_log_and_gradients_are_those_that_burn_recorded(index: int) -> None:
         np.testing.assert_allclose(gradients[name].ravel(), expected, rtol=1e-12, atol=1e-15)
 
 
+@pytest.mark.slow
 def test_roots_computed_from_constants_alone_warn() -> None:
     assert sum(outcome(index)[2] for index in range(len(RECORDED))) == 74
 

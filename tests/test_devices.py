@@ -176,6 +176,7 @@ def broken_torch(tmp_path: Path) -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, (tmp_path, EXAMPLES.parent)))}
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -267,6 +268,7 @@ def test_a_profile_tells_bits_that_vary_from_a_wrong_gradient() -> None:
     assert read_record(record_json(record), "it") == record
 
 
+@pytest.mark.slow
 def test_ckpt_backends_lists_every_library(ckpt: Command) -> None:
     done = ckpt("backends", "--json")
     assert (done.code, done.err) == (0, "")

@@ -12,8 +12,6 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.slow
-
 CKPT = [sys.executable, "-m", "ckptcli"]
 SMALL = ["run", "--n", "16", "--layers", "2"]
 ENDLESS = [*SMALL, "--reps", "1000000"]
@@ -49,6 +47,7 @@ def finished_rounds(path: Path) -> int:
     return len(record["strategies"][0]["passes"]["counted"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("number", "code", "reason"),
     [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "terminated")],
@@ -70,6 +69,7 @@ def test_a_killed_run_loses_no_finished_round(
     assert sorted(os.listdir(tmp_path)) == ["run.json"]
 
 
+@pytest.mark.slow
 def test_a_timeout_ends_with_124_and_keeps_what_is_complete(tmp_path: Path) -> None:
     done = ckpt(*ENDLESS, "--timeout", "3", "--export", "run.json", cwd=tmp_path)
     assert done.returncode == 124
@@ -77,6 +77,7 @@ def test_a_timeout_ends_with_124_and_keeps_what_is_complete(tmp_path: Path) -> N
     assert "stopped: --timeout 3 s" in " ".join(done.stdout.split())
 
 
+@pytest.mark.slow
 def test_a_stop_before_the_first_round_says_so(tmp_path: Path) -> None:
     done = ckpt("run", "--n", "1024", "--timeout", "0.05", "--export", "run.json", cwd=tmp_path)
     assert done.returncode == 124
@@ -85,18 +86,21 @@ def test_a_stop_before_the_first_round_says_so(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == []
 
 
+@pytest.mark.slow
 def test_a_timeout_that_is_over_at_once_is_one(tmp_path: Path) -> None:
     done = ckpt(*SMALL, "--timeout", "1e-9", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (124, "")
     assert "--timeout 1e-09 s: stopped before anything was measured" in done.stderr
 
 
+@pytest.mark.slow
 def test_processes_tell_of_no_option_that_nobody_gave(tmp_path: Path) -> None:
     done = ckpt(*SMALL, "--processes", "2", "--reps", "2", cwd=tmp_path)
     assert done.returncode == 0
     assert "has no effect" not in done.stderr
 
 
+@pytest.mark.slow
 def test_an_export_that_fails_ends_with_1_after_the_result_is_printed(tmp_path: Path) -> None:
     folder = tmp_path / "gone"
     folder.mkdir()
@@ -112,6 +116,7 @@ def test_an_export_that_fails_ends_with_1_after_the_result_is_printed(tmp_path: 
     assert "verdict: effective" in out
 
 
+@pytest.mark.sampled(13)
 @pytest.mark.parametrize(
     ("arguments", "code"),
     [
@@ -137,6 +142,7 @@ def test_exit_codes(tmp_path: Path, arguments: list[str], code: int) -> None:
     assert bool(done.stdout) == (code != 2)
 
 
+@pytest.mark.slow
 def test_a_wrong_gradient_ends_with_5(tmp_path: Path) -> None:
     """A strategy of the user's that corrupts a value must never pass."""
     program = """
@@ -162,6 +168,7 @@ sys.exit(run_command(["run", "--n", "16", "--layers", "2", "--reps", "2"]))
     assert "verdict: wrong: a gradient differs from that of `none`" in done.stdout
 
 
+@pytest.mark.slow
 def test_an_existing_export_is_refused_without_force(tmp_path: Path) -> None:
     (tmp_path / "run.csv").write_text("precious")
     done = ckpt(*SMALL, "--reps", "1", "--export", "run.csv", cwd=tmp_path)
@@ -173,6 +180,7 @@ def test_an_existing_export_is_refused_without_force(tmp_path: Path) -> None:
     assert (tmp_path / "run.csv").read_text().startswith("strategy,")
 
 
+@pytest.mark.slow
 def test_stdout_takes_one_export(tmp_path: Path) -> None:
     done = ckpt(*SMALL, "--reps", "1", "--export", "-", "--format", "csv", cwd=tmp_path)
     assert done.returncode == 0
@@ -181,6 +189,7 @@ def test_stdout_takes_one_export(tmp_path: Path) -> None:
     assert ckpt(*SMALL, "--format", "csv", cwd=tmp_path).returncode == 2
 
 
+@pytest.mark.slow
 def test_processes_share_the_rounds(tmp_path: Path) -> None:
     done = ckpt(*SMALL, "--processes", "2", "--reps", "4", "--json", cwd=tmp_path)
     assert done.returncode == 0, done.stderr

@@ -13,8 +13,6 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.slow
-
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "your-own-model.md"
 PROGRAMS = ("mlp.py:make", "transformer.py:Model", "recurrent.py:make", "recurrent.py:marked")
@@ -42,6 +40,7 @@ def example(command: str, program: str, *arguments: str) -> str:
     return done.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_run(program: str) -> None:
     strategies = ["none", "balanced", *([] if "marked" in program else ["remat", "sqrt"])]
@@ -57,6 +56,7 @@ def test_run(program: str) -> None:
         assert figures["remat"]["judgement"]["word"] == "effective"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_log(program: str) -> None:
     logged = json.loads(example("log", program, "--json"))
@@ -66,6 +66,7 @@ def test_log(program: str) -> None:
     assert next(iter(logged["gradients"])).endswith(first)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_check(program: str) -> None:
     strategies = ["-s", "balanced", *([] if "marked" in program else ["-s", "sqrt"])]
@@ -78,6 +79,7 @@ def test_check(program: str) -> None:
         assert len(each["differences"]) == 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_saved(program: str) -> None:
     found = json.loads(example("saved", program, "--json"))
@@ -87,6 +89,7 @@ def test_saved(program: str) -> None:
     assert all(held["source"].startswith(f"examples/{file}:") for held in none["saved"])
 
 
+@pytest.mark.slow
 def test_a_region_saves_what_the_strategy_with_its_policy_saves() -> None:
     """`marked` has the regions of `make` under `remat:names=product`."""
     marked = json.loads(example("saved", "recurrent.py:marked", "-s", "none", "--json"))
@@ -105,6 +108,7 @@ def shown() -> list[tuple[str, str]]:
     return blocks
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("command", "output"), shown())
 def test_the_page_shows_what_the_commands_print(command: str, output: str) -> None:
     """What is shown is a part of what is printed, line by line, what `masked` drops aside."""
@@ -144,6 +148,7 @@ def make(device):
 """
 
 
+@pytest.mark.slow
 def test_an_endless_loss_is_ended_by_the_timeout(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(ENDLESS)
     done = ckpt("run", "--workload", "mine.py:make", "--timeout", "0.5", cwd=tmp_path)
@@ -151,6 +156,7 @@ def test_an_endless_loss_is_ended_by_the_timeout(tmp_path: Path) -> None:
     assert "--timeout 0.5 s: stopped before anything was measured" in done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", ["run", "log", "check", "saved"])
 def test_an_endless_loss_can_be_interrupted(tmp_path: Path, command: str) -> None:
     (tmp_path / "mine.py").write_text(ENDLESS)
@@ -173,12 +179,14 @@ def test_an_endless_loss_can_be_interrupted(tmp_path: Path, command: str) -> Non
     assert "Traceback" not in err
 
 
+@pytest.mark.slow
 def test_an_interrupt_that_the_program_raises_is_one(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text("raise KeyboardInterrupt\n")
     done = ckpt("log", "--workload", "mine.py:make", cwd=tmp_path)
     assert done.returncode == 130
 
 
+@pytest.mark.slow
 def test_over_processes(tmp_path: Path) -> None:
     arguments = ("--processes", "2", "--reps", "4", "--json", "--dtype", "float64")
     record = json.loads(example("run", "recurrent.py:make", *arguments))

@@ -51,6 +51,7 @@ def test_unknown_formats_are_refused() -> None:
         exporter_for("-", None)
 
 
+@pytest.mark.slow
 def test_every_command_of_the_page_works(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

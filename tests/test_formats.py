@@ -120,6 +120,7 @@ def rendered(name: str, record: RunRecord) -> str:
     return content
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("name", registry())
 def test_every_format_takes_every_record(name: str, record: RunRecord) -> None:
     if name == "png" and not PLOT:

@@ -21,8 +21,6 @@ from ckptcli.checkpoint.strategies.balanced import BalancedCheckpointing
 from tests.backend_kit import NEEDS_TORCH
 from tests.helpers import DATA
 
-pytestmark = pytest.mark.slow
-
 ROOT = Path(__file__).parent.parent
 SMALL = ("--layers", "3", "--sizes", "8", "--max-time", "0.05")
 
@@ -40,6 +38,7 @@ def checked(gpu_check: Any, folder: Path, *arguments: str) -> tuple[int, dict[st
     return code, json.loads((folder / "gpu-check.json").read_text())
 
 
+@pytest.mark.slow
 @NEEDS_TORCH
 def test_it_runs_from_the_tree_with_nothing_installed(tmp_path: Path) -> None:
     """In another directory; of the project's dependencies NumPy alone is there."""
@@ -91,6 +90,7 @@ def test_it_runs_from_the_tree_with_nothing_installed(tmp_path: Path) -> None:
         assert all(s["times"]["total_s"]["median"] > 0 for s in strategies.values())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("deterministic", [True, False])
 def test_a_sound_library_passes(
     gpu_check: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, deterministic: bool
@@ -110,6 +110,7 @@ def broken(figures: dict[str, Any]) -> str:
     return "\n".join(target["broken"])
 
 
+@pytest.mark.slow
 def test_another_log_or_gradient_than_burns_is_found(
     gpu_check: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -128,6 +129,7 @@ def test_another_log_or_gradient_than_burns_is_found(
     assert "case 2 (none): other leaves have gradients" in broken(figures)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("deterministic", [True, False])
 def test_a_recomputed_value_that_drifts_is_found(
     gpu_check: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, deterministic: bool
@@ -146,6 +148,7 @@ def test_a_recomputed_value_that_drifts_is_found(
     assert "n = 8, balanced: the gradient of w1 is not `none`'s" in broken(figures)
 
 
+@pytest.mark.slow
 def test_what_stays_in_memory_is_found(
     gpu_check: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -162,6 +165,7 @@ def test_what_stays_in_memory_is_found(
     assert "n = 8, none: 3072 bytes in use after the pass, 1024 before" in broken(figures)
 
 
+@pytest.mark.slow
 def test_a_strategy_that_peaks_no_lower_is_found(
     gpu_check: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -171,6 +175,7 @@ def test_a_strategy_that_peaks_no_lower_is_found(
     assert "n = 8: balanced peaks at 3336 bytes, `none` at 3336" in broken(figures)
 
 
+@pytest.mark.slow
 def test_a_part_that_fails_is_told_and_the_others_run(
     gpu_check: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -181,6 +186,7 @@ def test_a_part_that_fails_is_told_and_the_others_run(
     assert len(figures["targets"][0]["networks"]) == 1
 
 
+@pytest.mark.slow
 def test_what_there_is_no_time_for_is_left_out(gpu_check: Any, tmp_path: Path) -> None:
     code, figures = checked(gpu_check, tmp_path, "--minutes", "0")
     assert code == 1
@@ -188,6 +194,7 @@ def test_what_there_is_no_time_for_is_left_out(gpu_check: Any, tmp_path: Path) -
     assert len(figures["left_out"]) == 2
 
 
+@pytest.mark.slow
 @NEEDS_TORCH
 def test_the_gpus_that_there_are_are_checked(
     gpu_check: Any, monkeypatch: pytest.MonkeyPatch
@@ -216,6 +223,7 @@ def test_a_backend_that_is_not_there(gpu_check: Any, tmp_path: Path, capsys: Any
     assert "did you mean `numpy`?" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_figure_that_is_no_number_is_null(gpu_check: Any, tmp_path: Path) -> None:
     report = gpu_check.Report(tmp_path / "gpu-check.json", {"limit": float("inf")}, [])
     report.write(finished=True)
@@ -224,6 +232,7 @@ def test_a_figure_that_is_no_number_is_null(gpu_check: Any, tmp_path: Path) -> N
     assert figures["warnings"] == ["options.limit is inf, printed as null"]
 
 
+@pytest.mark.slow
 def test_a_library_that_cannot_be_loaded_is_no_target(
     gpu_check: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:

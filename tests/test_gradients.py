@@ -70,6 +70,7 @@ def test_every_declaration_is_reached() -> None:
     assert set(DECLARATIONS) <= reached
 
 
+@pytest.mark.sampled(13)
 @pytest.mark.parametrize(("name", "index"), ALL, ids=IDS)
 def test_gradient_is_the_central_difference(name: str, index: int) -> None:
     case = CASES[name][index]
@@ -92,6 +93,7 @@ def test_gradient_is_the_central_difference(name: str, index: int) -> None:
         assert slope == pytest.approx((above - below) / (2 * h), rel=1e-6, abs=1e-8)
 
 
+@pytest.mark.sampled(13)
 @pytest.mark.parametrize(("name", "index"), ALL, ids=IDS)
 def test_an_overwritten_gradient_gives_the_same_bits_in_the_same_dtype(
     name: str, index: int
@@ -110,6 +112,7 @@ def test_an_overwritten_gradient_gives_the_same_bits_in_the_same_dtype(
         assert same_bits(*results)
 
 
+@pytest.mark.sampled(7)
 @pytest.mark.parametrize(("name", "index"), ALL, ids=IDS)
 def test_a_gradient_handed_on_is_not_written_to(name: str, index: int) -> None:
     """The op's gradient is another's too, and what it hands on is added to: neither may change.
@@ -134,6 +137,7 @@ def test_a_gradient_handed_on_is_not_written_to(name: str, index: int) -> None:
         np.testing.assert_allclose(gradient(gradients, user), expected, rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.sampled(13)
 @pytest.mark.parametrize(("name", "index"), ALL, ids=IDS)
 def test_a_region_around_an_op_changes_no_bit(name: str, index: int) -> None:
     """Memory-bound or not, the op's output is computed again for the square that follows it."""

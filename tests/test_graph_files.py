@@ -243,6 +243,7 @@ PLAUSIBLE: dict[str, Any] = {
 WRONG = [None, True, "x", 1.5, -5, 2**63, [], [None], [[[0]]], {"a": 1}, [0, 0, 0, 0, 0]]
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_whatever_an_argument_is_the_case_is_right_or_refused(name: str, tmp_path: Path) -> None:
     signature = signature_of(name)
@@ -291,6 +292,7 @@ def test_ids_count_nodes_and_not_ops(
     assert tensors[-1].node.id - tensors[len(leaves) - 1].node.id == count
 
 
+@pytest.mark.slow
 def test_what_exceeds_the_available_memory_is_refused_while_it_is_checked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

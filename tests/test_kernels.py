@@ -145,6 +145,7 @@ def piecewise(kernel: Callable[..., Array], operands: list[Array]) -> Array:
     return np.concatenate(pieces).reshape(operands[0].shape)
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("name", KERNELS)

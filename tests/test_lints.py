@@ -27,8 +27,6 @@ from ckptcli.workloads.silu import SiluWorkload
 from tests.helpers import backward, leaf
 from tests.regions import X
 
-pytestmark = pytest.mark.slow
-
 W = [[0.5, -0.2, 0.1], [0.3, 0.8, -0.6], [0.2, 0.1, 0.9]]
 
 

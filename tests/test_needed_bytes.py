@@ -18,6 +18,7 @@ def peak_bytes(workload: Workload, strategy: str) -> int:
     return max(memory.ledger_peak_forward_bytes, memory.ledger_peak_backward_bytes)
 
 
+@pytest.mark.sampled(7)
 @pytest.mark.parametrize(
     "strategy", [*STRATEGIES, "remat", "remat:every=2,last=plain", "segments:1", "sqrt"]
 )
@@ -39,6 +40,7 @@ def test_of_several_strategies_the_largest_counts() -> None:
     assert workload.needed_bytes(["balanced", "none", "sqrt"]) == alone[-1]
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::ckptcli.errors.UntrackedBackwardWarning")
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_a_recorded_graph_needs_no_more_than_its_peak(strategy: str) -> None:

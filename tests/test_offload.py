@@ -80,6 +80,7 @@ BACKENDS = [
 ]
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("make", BACKENDS)
 @pytest.mark.parametrize("every", [1, 2, 6])
 @pytest.mark.parametrize(("offloads", "saves"), PAIRS)

@@ -81,6 +81,7 @@ def test_raw_operands_are_held_where_burn_holds_them() -> None:
     assert holding == HOLDS_OPERANDS
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("strategy", ["none", "balanced"])
 @pytest.mark.parametrize("name", CASES)
 def test_the_account_of_every_op_closes(name: str, strategy: str) -> None:

@@ -223,6 +223,7 @@ def test_jaxs_table_comes_out_of_the_command(name: str, row: str) -> None:
     assert f"\n  recomputes {row}\n  loss within" in done.stdout
 
 
+@pytest.mark.slow
 @NEEDS_TORCH
 def test_pytorch_runs_beside_ckpt_on_pytorch(capsys: pytest.CaptureFixture[str]) -> None:
     """ckpt's own backend turns PyTorch's autograd off, which its engine needs."""

@@ -16,8 +16,6 @@ from ckptcli.cli.main import run_command
 from ckptcli.peers.base import engines
 from tests.backend_kit import NEEDS_JAX, NEEDS_TORCH, skipped_without_its_engines
 
-pytestmark = pytest.mark.slow
-
 PAGE = (Path(__file__).parent.parent / "docs" / "peers.md").read_text(encoding="utf-8")
 COMMANDS = [
     line.removeprefix("$ ckpt ")
@@ -28,6 +26,7 @@ COMMANDS = [
 (FAULTS,) = re.findall(r"```sh\n(.*?)```", PAGE, flags=re.S)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", skipped_without_its_engines(COMMANDS))
 def test_every_command_works(capsys: pytest.CaptureFixture[str], command: str) -> None:
     assert run_command([*shlex.split(command), "-q"]) == 0
@@ -36,6 +35,7 @@ def test_every_command_works(capsys: pytest.CaptureFixture[str], command: str) -
     assert captured.out
 
 
+@pytest.mark.slow
 @NEEDS_JAX
 @pytest.mark.parametrize("command", FAULTS.splitlines())
 def test_the_figures_of_the_trg(command: str) -> None:
@@ -60,6 +60,7 @@ def test_the_figures_of_the_trg(command: str) -> None:
     assert done.returncode == (0 if all(peer["agreement"]["agrees"] for peer in peers) else 5)
 
 
+@pytest.mark.slow
 @NEEDS_JAX
 def test_the_table_of_names_is_what_the_commands_print(
     capsys: pytest.CaptureFixture[str],
@@ -88,6 +89,7 @@ def test_the_policies_of_the_page_exist() -> None:
         assert callable(parse_policy(name + arguments.get(name, default)))
 
 
+@pytest.mark.slow
 @NEEDS_TORCH
 def test_the_module_of_the_page_is_one(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch

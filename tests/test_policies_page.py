@@ -13,8 +13,6 @@ from ckptcli.cli.main import run_command
 from tests.test_docs import blocks
 from tests.test_region_counts import silu_pass
 
-pytestmark = pytest.mark.slow
-
 PAGE = "docs/policies.md"
 TEXT = (Path(__file__).parents[1] / PAGE).read_text(encoding="utf-8")
 COMMANDS = [
@@ -25,12 +23,14 @@ COMMANDS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("line", COMMANDS)
 def test_every_command_works(line: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run_command(shlex.split(line)) == 0
     assert capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_the_last_command_warns(capsys: pytest.CaptureFixture[str]) -> None:
     assert run_command(shlex.split(COMMANDS[-1])) == 0
     err = capsys.readouterr().err
@@ -38,6 +38,7 @@ def test_the_last_command_warns(capsys: pytest.CaptureFixture[str]) -> None:
     assert "name `residual` matches no value" in err
 
 
+@pytest.mark.slow
 def test_the_program_runs(capsys: pytest.CaptureFixture[str]) -> None:
     (program,) = blocks(PAGE, "python")
     exec(compile(program, PAGE, "exec"), {})
@@ -53,6 +54,7 @@ def test_the_table_has_its_rows() -> None:
     assert len(ROWS) == 6
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("row", ROWS, ids=[row[0] for row in ROWS])
 def test_the_table_is_what_is_measured(row: tuple[str, ...]) -> None:
     strategy, *figures = row

@@ -24,6 +24,7 @@ def windows(size: int, kernel: int, stride: int, padding: int, dilation: int) ->
     return [[start + j * dilation for j in range(kernel)] for start in starts]
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("size", range(1, 9))
 @pytest.mark.parametrize("stride", [1, 2, 3, 5])
 @pytest.mark.parametrize(("kernel", "padding"), [(1, 0), (2, 0), (2, 1), (3, 1), (4, 2)])
@@ -72,6 +73,7 @@ def kernel(distance: float) -> float:
     return -0.75 * t**3 + 3.75 * t**2 - 6.0 * t + 3.0 if t < 2.0 else 0.0
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("align_corners", [True, False])
 @pytest.mark.parametrize("outputs", [(1, 1), (2, 3), (4, 5), (9, 11)])
 @pytest.mark.parametrize("size", [(1, 1), (2, 3), (4, 7)])

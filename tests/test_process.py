@@ -13,8 +13,6 @@ import pytest
 
 from tests.test_endings import ENDLESS, start, wait_for
 
-pytestmark = pytest.mark.slow
-
 ROOT = Path(__file__).parent.parent
 CKPT = [sys.executable, "-m", "ckptcli"]
 COMPLETION = {"_CKPT_COMPLETE": "bash_complete", "COMP_WORDS": "ckpt run -s bal", "COMP_CWORD": "3"}
@@ -34,6 +32,7 @@ def run(
     )
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     "arguments", [["--version"], ["--help"], ["run", "--help"], ["check", "--help"]]
 )
@@ -49,6 +48,7 @@ def test_help_and_version_load_no_array_library(arguments: list[str]) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
+@pytest.mark.slow
 def test_the_installed_command_is_the_module() -> None:
     script = Path(sys.executable).with_name("ckpt")
     if not script.exists():
@@ -70,6 +70,7 @@ def test_completion_of_a_strategy_name() -> None:
     assert done.stdout.strip().endswith("balanced")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -98,6 +99,7 @@ def test_a_closed_pipe_ends_quietly(arguments: tuple[str, ...]) -> None:
     assert (process.wait(60), errors) == (0, "")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arguments", [("rum",), ("log", "-s", "nobody")])
 def test_an_error_that_nobody_reads_keeps_its_exit_code(arguments: tuple[str, ...]) -> None:
     process = subprocess.Popen([*CKPT, *arguments], stderr=subprocess.PIPE)
@@ -106,6 +108,7 @@ def test_an_error_that_nobody_reads_keeps_its_exit_code(arguments: tuple[str, ..
     assert process.wait(60) == 2
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="needs a shell that can close a stream")
 @pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-"])
 @pytest.mark.parametrize(
@@ -118,6 +121,7 @@ def test_a_stream_that_is_closed_from_the_start(arguments: str, code: int, close
     assert closed != "2>&-" or bool(done.stdout) == (code == 0)
 
 
+@pytest.mark.slow
 def test_an_interrupted_run_prints_what_it_has_and_says_so(tmp_path: Path) -> None:
     process = start(*ENDLESS, "--export", "run.json", cwd=tmp_path)
     wait_for(tmp_path / "run.json")
@@ -130,6 +134,7 @@ def test_an_interrupted_run_prints_what_it_has_and_says_so(tmp_path: Path) -> No
     assert "Traceback" not in err
 
 
+@pytest.mark.slow
 def test_a_full_disk_is_an_error_of_one_line() -> None:
     if not Path("/dev/full").exists():
         pytest.skip("this system has no /dev/full")
@@ -142,12 +147,14 @@ def test_a_full_disk_is_an_error_of_one_line() -> None:
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.slow
 def test_an_ascii_stdout_gets_ascii() -> None:
     done = run("run", "--n", "16", "--layers", "2", "--reps", "1", PYTHONIOENCODING="ascii")
     assert done.returncode == 0
     assert done.stdout.isascii()
 
 
+@pytest.mark.slow
 def test_threads_without_threadpoolctl(tmp_path: Path) -> None:
     (tmp_path / "threadpoolctl.py").write_text("raise ImportError('not here')\n")
     done = run(
@@ -157,6 +164,7 @@ def test_threads_without_threadpoolctl(tmp_path: Path) -> None:
     assert '"blas_threads": null' in done.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", sorted((ROOT / "configs").glob("*.toml")), ids=lambda p: p.stem)
 def test_every_ready_configuration_works(path: Path, tmp_path: Path) -> None:
     done = run("log", "--config", str(path), cwd=tmp_path)
@@ -166,6 +174,7 @@ def test_every_ready_configuration_works(path: Path, tmp_path: Path) -> None:
     assert (done.returncode, "Traceback" in done.stderr) == (0, False)
 
 
+@pytest.mark.slow
 def test_the_example_configuration_works(tmp_path: Path) -> None:
     (tmp_path / "burn.toml").write_text((ROOT / "burn.toml.example").read_text())
     assert run("log", cwd=tmp_path).returncode == 0
@@ -178,6 +187,7 @@ def readme_commands() -> list[str]:
     return [line[2:] for line in lines if line.startswith("$ ckpt ")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", readme_commands())
 def test_every_command_of_the_readme_works(command: str, tmp_path: Path) -> None:
     done = subprocess.run(

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
+import pytest
 from hypothesis import assume, given, settings, strategies as st
 from numpy.typing import NDArray
 
@@ -317,6 +318,7 @@ DRAWN = st.lists(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=600, deadline=None, derandomize=True, database=None)
 @given(LEAVES, DRAWN)
 def test_random_program(leaves: list[Leaf], drawn: list[tuple[str, int, int]]) -> None:

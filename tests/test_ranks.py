@@ -42,6 +42,7 @@ def value_or_error(call: Callable[[], Any]) -> Any:
         return error
 
 
+@pytest.mark.sampled(7)
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_an_op_takes_its_operands_or_says_why_not(name: str, shape: tuple[int, ...]) -> None:

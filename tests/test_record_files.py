@@ -111,6 +111,7 @@ def parent(data: Any, path: Path_) -> Any:
     return data
 
 
+@pytest.mark.slow
 def test_a_file_without_a_key_is_refused() -> None:
     data = whole()
     checked = 0

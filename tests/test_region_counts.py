@@ -24,8 +24,6 @@ from ckptcli.workloads.silu import SiluWorkload
 from tests.helpers import leaf, unwatched
 from tests.regions import Program, own_output, run, runs_again, sin
 
-pytestmark = pytest.mark.slow
-
 # strategy -> tensors held without parameters and input, matmuls and sigmoids computed again
 SILU_6 = {
     "none": (17, 0, 0),
@@ -66,6 +64,7 @@ def silu_digest() -> str:
     return silu_pass("none").outcome.grad_sha256
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("strategy", SILU_6)
 def test_what_the_silu_network_holds_and_computes_again(strategy: str) -> None:
     found = silu_pass(strategy)
@@ -75,6 +74,7 @@ def test_what_the_silu_network_holds_and_computes_again(strategy: str) -> None:
     assert found.outcome.grad_sha256 == silu_digest()
 
 
+@pytest.mark.slow
 def test_the_command_says_the_same(capsys: pytest.CaptureFixture[str]) -> None:
     strategies = ["none", "remat:every=2,policy=dots_saveable", "remat:every=6,names=p"]
     options = [option for strategy in strategies for option in ("-s", strategy)]
@@ -86,6 +86,7 @@ def test_the_command_says_the_same(capsys: pytest.CaptureFixture[str]) -> None:
         assert counts == SILU_6[entry["strategy"]]
 
 
+@pytest.mark.sampled(7)
 @pytest.mark.parametrize("strategy", SILU_6)
 def test_the_trace_names_what_is_held(strategy: str) -> None:
     found = silu_pass(strategy)

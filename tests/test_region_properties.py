@@ -117,6 +117,7 @@ def watched_ledger(strategy: str) -> tuple[Device, Recorder, Ledger]:
     return dev.watched_by(recorder, TrackedBackend(NumpyBackend(), ledger)), recorder, ledger
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("strategy", ["none", "balanced"])
 @settings(max_examples=250, deadline=None, derandomize=True, database=None)
 @given(LEAVES, DRAWN, BRACKETS)
@@ -170,6 +171,7 @@ def work(layers: int) -> Counter[str]:
     return Counter(type(event).__name__ for event in recorder.events)
 
 
+@pytest.mark.slow
 def test_the_work_of_a_layer_does_not_grow_with_their_number() -> None:
     few, many = work(200), work(2000)
     for kind, count in few.items():
@@ -235,6 +237,7 @@ def test_three_hundred_nested_regions_with_an_op_on_each_level() -> None:
     assert again <= depth * (depth + 1) // 2
 
 
+@pytest.mark.slow
 def test_one_region_over_ten_thousand_ops() -> None:
     """No walk over a region recurses, or repeats for each op."""
 

@@ -27,8 +27,6 @@ from ckptcli.measure.rounds import (
 from ckptcli.measure.statistics import median_interval
 from tests.fake_clock import FakeClock, FakeSubject, NoisyMachine, rounds_of, timed, totals
 
-pytestmark = pytest.mark.slow
-
 RANKS = {9: 2, 17: 5, 25: 8, 49: 18}
 """Which smallest and largest sample bound the median at 95 % (`test_statistics` derives them)."""
 
@@ -36,7 +34,6 @@ RANKS = {9: 2, 17: 5, 25: 8, 49: 18}
 @pytest.fixture(autouse=True)
 def nothing_to_collect() -> Iterator[None]:
     """The collection before each round finds nothing of pytest's to walk through."""
-    gc.collect()
     gc.freeze()
     yield
     gc.unfreeze()

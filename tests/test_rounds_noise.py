@@ -20,7 +20,6 @@ from tests.fake_clock import NoisyMachine, timed, totals
 @pytest.fixture(autouse=True)
 def nothing_to_collect() -> Iterator[None]:
     """The collection before each of a hundred thousand rounds finds nothing of pytest's."""
-    gc.collect()
     gc.freeze()
     yield
     gc.unfreeze()
@@ -51,6 +50,7 @@ def simulated(seed: int, shift: float, plan: Plan, others: int = 1) -> list[str]
     return [paired_ratio(totals(rounds, name), base, comparisons=others).verdict for name in names]
 
 
+@pytest.mark.slow
 def test_identical_strategies_are_told_apart_in_at_most_one_run_in_twenty() -> None:
     """Drift and spikes; 3 % of a long simulation, with or without drift."""
     verdicts = Counter(
@@ -62,6 +62,7 @@ def test_identical_strategies_are_told_apart_in_at_most_one_run_in_twenty() -> N
     assert verdicts["same"] >= 350
 
 
+@pytest.mark.slow
 def test_four_identical_strategies_are_told_apart_no_more_often() -> None:
     """Any false word among three comparisons counts as one false run."""
     false_runs = sum(
@@ -71,6 +72,7 @@ def test_four_identical_strategies_are_told_apart_no_more_often() -> None:
     assert false_runs <= 25
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("shift", "verdict"), [(1.05, "slower"), (1.0 / 1.05, "faster")])
 def test_a_shift_of_five_percent_is_found_at_25_rounds(shift: float, verdict: str) -> None:
     found = [simulated(seed, shift, Plan(reps=25, seed=seed))[0] for seed in range(500)]

@@ -37,6 +37,7 @@ def ran(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
     return run
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("gates", "code"),
     [
@@ -61,6 +62,7 @@ def test_a_gate_that_holds_comes_before_a_verdict_that_is_unclear(ran: Ran) -> N
     assert ran(*SMALL, "--reps", "1", "--strict")[0] == 4
 
 
+@pytest.mark.slow
 def test_every_measuring_process_computes_again_as_wrongly_as_it_was_told(ran: Ran) -> None:
     code, out, _ = ran(*WRONG, "--reps", "2", "--processes", "2", "--json")
     none, remat = json.loads(out)["strategies"]
@@ -153,6 +155,7 @@ def test_an_export_that_failed_once_is_left_alone_and_told_at_the_end(
     assert len(calls) == 2
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(signal, "SIGSTOP"), reason="needs a process that can be halted")
 def test_a_second_signal_does_not_break_what_the_first_one_saves(tmp_path: Path) -> None:
     """Both wait while the process is halted: the second comes while the first is handled."""

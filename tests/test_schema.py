@@ -28,8 +28,6 @@ from ckptcli.profiling.profile import profile
 from ckptcli.workloads.silu import SiluWorkload
 from tests.records import balanced_record, none_record, run_record
 
-pytestmark = pytest.mark.slow
-
 SHIPPED = files("ckptcli.measure") / "schema" / "run-1.json"
 SCHEMA_TEXT = SHIPPED.read_text(encoding="utf-8")
 PAGE = Path(__file__).parent.parent / "docs" / "schema.md"
@@ -171,6 +169,7 @@ def test_one_strategy_beside_the_reference(capsys: pytest.CaptureFixture[str]) -
     assert [entry["reference"] for entry in data["strategies"]] == [True, False]
 
 
+@pytest.mark.slow
 def test_every_kind_of_strategy(capsys: pytest.CaptureFixture[str]) -> None:
     names = ["none", "balanced", "remat", "sqrt", "segments:2"]
     data = printed(capsys, *SMALL, *(part for name in names for part in ("-s", name)))
@@ -178,6 +177,7 @@ def test_every_kind_of_strategy(capsys: pytest.CaptureFixture[str]) -> None:
     assert [entry["strategy"] for entry in data["strategies"]] == names
 
 
+@pytest.mark.slow
 def test_rounds_until_narrow(capsys: pytest.CaptureFixture[str]) -> None:
     data = printed(capsys, "--layers", "1", "--n", "8", "--max-time", "0.001")
     check(data)
@@ -205,6 +205,7 @@ def test_a_loss_that_is_not_finite(
     validate(record_object(back))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("rounds", [0, 1, 3])
 def test_an_interrupted_run(rounds: int) -> None:
     def stop(record: RunRecord) -> None:
@@ -220,6 +221,7 @@ def test_an_interrupted_run(rounds: int) -> None:
     assert read_record(record_json(record), "text") == record
 
 
+@pytest.mark.slow
 @pytest.mark.slow
 def test_a_long_program_stays_small(
     capsys: pytest.CaptureFixture[str], program: Callable[[Any], str]
@@ -239,6 +241,7 @@ times = st.floats(min_value=1e-9, max_value=1e6)
 many_times = st.lists(times, max_size=12)
 
 
+@pytest.mark.slow
 @given(own=many_times, reference=many_times, warnings=st.lists(st.text(), max_size=3))
 @settings(max_examples=25, deadline=None)
 def test_any_finite_record_is_valid_and_read_back(
@@ -261,6 +264,7 @@ def test_a_figure_that_is_not_finite_is_null_and_named(value: float) -> None:
     assert data["warnings"] == [f"strategies[0].grad_sum_w0 is {value}, printed as null"]
 
 
+@pytest.mark.slow
 def test_the_commands_of_the_page(tmp_path: Path) -> None:
     bin_ = Path(sys.executable).parent
     if not (bin_ / "ckpt").exists():

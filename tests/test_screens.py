@@ -120,6 +120,7 @@ def must_fit(line: str) -> bool:
     return not is_sentence
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("glyphs", ["utf8", "ascii"])
 @pytest.mark.parametrize("width", [60, 80, 100, 120, 200])
 @pytest.mark.parametrize("run", RUNS)

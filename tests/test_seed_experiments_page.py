@@ -10,8 +10,6 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.slow
-
 PAGE = (Path(__file__).parents[1] / "docs" / "seed-experiments.md").read_text(encoding="utf-8")
 COMMANDS = [
     line.removeprefix("$ ckpt ")
@@ -36,6 +34,7 @@ FIGURES = {
 """A part of a command -> what its output has."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_command_gives_the_figures_of_the_page(command: str) -> None:
     done = subprocess.run(

@@ -6,7 +6,6 @@ What differs is the last bits: kernels are composed otherwise there.
 from __future__ import annotations
 
 import inspect
-import json
 import warnings
 from typing import Any
 
@@ -17,14 +16,10 @@ from ckptcli import Device, device
 from ckptcli.backends import numpy_namespace
 from ckptcli.checkpoint.strategies.registry import parse_strategy
 from ckptcli.events import Recorder
-from ckptcli.workloads.graph_parse import read_graph_file
 from tests.gradient_cases import CASES
-from tests.helpers import DATA, STRATEGIES, backward, gradient, leaf, log_lines
+from tests.helpers import STRATEGIES, backward, gradient, leaf, log_lines
+from tests.recorded_programs import RECORDED, programs
 from tests.strict_backend import StrictNamespace, strict_device
-
-CONFORMANCE = DATA / "burn_conformance.jsonl"
-RECORDED = [json.loads(line) for line in CONFORMANCE.read_text().splitlines()]
-PROGRAMS = read_graph_file(str(CONFORMANCE))
 
 
 def watched_on(base: Device, strategy: str) -> tuple[Device, Recorder]:
@@ -40,14 +35,17 @@ def test_both_backends_supply_the_same_functions() -> None:
         for name, value in vars(numpy_namespace).items()
         if callable(value) and not name.startswith("_") and not inspect.isclass(value)
     }
-    assert {name for name in ours - {"AnyArray", "NDArray"} if not hasattr(strict, name)} == set()
+    assert {
+        name for name in ours - {"Any", "AnyArray", "NDArray"} if not hasattr(strict, name)
+    } == set()
 
 
+@pytest.mark.sampled(9)
 @pytest.mark.parametrize("index", range(len(RECORDED)))
 def test_log_and_gradients_are_those_that_burn_recorded(index: int) -> None:
     recorded = RECORDED[index]
     dev, recorder = watched_on(strict_device(), recorded["strategy"])
-    result = PROGRAMS[index].load(dev).forward()
+    result = programs()[index].load(dev).forward()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         gradients = backward(result.root)
@@ -67,6 +65,7 @@ def outcome(name: str, index: int, base: Device, strategy: str) -> tuple[list[st
     return log_lines(recorder.events), [gradient(gradients, x) for x in leaves]
 
 
+@pytest.mark.sampled(9)
 @pytest.mark.parametrize("name", CASES)
 def test_an_op_has_numpys_log_and_gradients(name: str) -> None:
     for index in range(len(CASES[name])):

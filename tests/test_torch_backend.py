@@ -23,21 +23,24 @@ from ckptcli.checkpoint.strategies.registry import parse_strategy
 from ckptcli.cli.main import run_command
 from ckptcli.errors import DtypeError, ShapeError
 from ckptcli.profiling.memory_pass import memory_pass
-from ckptcli.workloads.graph_parse import read_graph_file
 from ckptcli.workloads.silu import SiluWorkload
 from tests.backend_kit import NEEDS_TORCH, check_outcomes_of_numpy, pass_outcome, torch_device
 from tests.gradient_cases import CASES
-from tests.helpers import DATA, STRATEGIES, backward, log_lines, recomputed, same_bits
-
-torch: Any = pytest.importorskip("torch", reason="PyTorch is not installed")
-
-torch_backend: Any = importlib.import_module("ckptcli.backends.torch_backend")
+from tests.helpers import STRATEGIES, backward, log_lines, recomputed, same_bits
+from tests.recorded_programs import RECORDED, programs
 
 pytestmark = [NEEDS_TORCH, pytest.mark.slow]
 
-CONFORMANCE = DATA / "burn_conformance.jsonl"
-RECORDED = [json.loads(line) for line in CONFORMANCE.read_text().splitlines()]
-PROGRAMS = read_graph_file(str(CONFORMANCE))
+torch: Any = None
+torch_backend: Any = None
+
+
+@pytest.fixture(scope="module", autouse=True)
+def libraries() -> None:
+    """Loaded when a test of this file runs: collecting takes no second for PyTorch."""
+    global torch, torch_backend
+    torch = importlib.import_module("torch")
+    torch_backend = importlib.import_module("ckptcli.backends.torch_backend")
 
 
 def test_the_namespace_supplies_every_function() -> None:
@@ -47,14 +50,16 @@ def test_the_namespace_supplies_every_function() -> None:
         for name, value in vars(numpy_namespace).items()
         if callable(value) and not name.startswith("_") and not inspect.isclass(value)
     }
-    missing = {name for name in ours - {"AnyArray", "NDArray"} if not hasattr(namespace, name)}
+    missing = {
+        name for name in ours - {"Any", "AnyArray", "NDArray"} if not hasattr(namespace, name)
+    }
     assert missing == set()
 
 
 @pytest.mark.parametrize("index", range(len(RECORDED)))
 def test_log_and_gradients_are_those_that_burn_recorded(index: int) -> None:
     recorded = RECORDED[index]
-    events, gradients = pass_outcome(torch_device(), recorded["strategy"], PROGRAMS[index].load)
+    events, gradients = pass_outcome(torch_device(), recorded["strategy"], programs()[index].load)
     assert log_lines(events) == recorded["log"]
     assert gradients.keys() == recorded["grads"].keys()
     for name, expected in recorded["grads"].items():
@@ -63,7 +68,7 @@ def test_log_and_gradients_are_those_that_burn_recorded(index: int) -> None:
 
 @pytest.mark.parametrize("index", range(0, len(RECORDED), 2))
 def test_strategies_agree_bit_for_bit(index: int) -> None:
-    program = PROGRAMS[index]
+    program = programs()[index]
     _, none = pass_outcome(torch_device(), "none", program.load)
     _, balanced = pass_outcome(torch_device(), "balanced", program.load)
     assert none.keys() == balanced.keys()
@@ -230,8 +235,8 @@ def test_what_is_held_and_recomputed_is_numpys(index: int) -> None:
     strategy = parse_strategy(RECORDED[index]["strategy"])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        ours = memory_pass(PROGRAMS[index], torch_device(), strategy)
-        numpys = memory_pass(PROGRAMS[index], device(), strategy, traced=False)
+        ours = memory_pass(programs()[index], torch_device(), strategy)
+        numpys = memory_pass(programs()[index], device(), strategy, traced=False)
     for figure in ("params_input_bytes", "after_forward_bytes", "saved_bytes", "saved_tensors"):
         assert getattr(ours.memory, figure) == getattr(numpys.memory, figure)
     assert ours.outcome.recomputed_by_op == numpys.outcome.recomputed_by_op

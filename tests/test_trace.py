@@ -33,8 +33,6 @@ from ckptcli.workloads.registry import open_workloads
 from ckptcli.workloads.silu import SiluWorkload
 from tests.helpers import DATA, STRATEGIES
 
-pytestmark = pytest.mark.slow
-
 N, LAYERS = 64, 8
 TENSOR = N * N * 4
 BASE = (LAYERS + 1) * TENSOR
@@ -363,6 +361,7 @@ def lists_of(trace: Trace) -> list[tuple[object, ...]]:
     return [*whole, *(tuple(entries) for entries in inner)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", STRATEGIES)
 def test_a_long_program_is_cut_to_what_a_page_shows(tmp_path: Path, name: str) -> None:
     measured = passed(name, chain(tmp_path, "sin", 2 * MOST_ENTRIES))

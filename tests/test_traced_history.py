@@ -138,6 +138,7 @@ def run(program: Program, merge: str, checkpoints: bool, clone: bool) -> list[by
         return [tensor.evaluate().tobytes() for tensor in found]
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(program=PROGRAMS, merge=st.sampled_from(["shared", "copy"]), clone=st.booleans())
 def test_a_checkpoint_changes_no_bit(program: Program, merge: str, clone: bool) -> None:

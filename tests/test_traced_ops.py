@@ -49,6 +49,7 @@ UNARY: dict[str, Callable[[Tensor], Any]] = {
 """Programs that do not depend on the signs of singular vectors."""
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", UNARY)
 def test_gradients_and_second_gradients_agree_with_differences(name: str) -> None:
     direction = np.array([[0.5, 0.1, -0.3], [0.2, -0.4, 0.6], [-0.1, 0.3, 0.2]])

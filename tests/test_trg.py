@@ -41,6 +41,7 @@ KEPT_BY_HAND = {1: 968, 2: 2192, 3: 14744, 4: 33440, 5: 2790056, 6: 5546672, 8: 
 TENSORS = {1: 128, 2: 256, 3: 2304, 4: 4352, 5: 528640, 6: 1052928, 8: 2101504}
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("beta", "steps"), CASES)
 def test_values_are_the_recorded_ones(beta: float, steps: int) -> None:
     tolerance = 1e-12 if steps <= 8 else 1e-11
@@ -48,6 +49,7 @@ def test_values_are_the_recorded_ones(beta: float, steps: int) -> None:
     assert found == pytest.approx(GOLDEN[beta][steps], rel=tolerance, abs=tolerance)
 
 
+@pytest.mark.sampled(7)
 @pytest.mark.parametrize("beta", [0.1, 0.3, 0.44, 0.5, 1.0])
 @pytest.mark.parametrize("steps", range(1, 6))
 def test_nothing_is_cut_off_up_to_five_steps(beta: float, steps: int) -> None:
@@ -55,6 +57,7 @@ def test_nothing_is_cut_off_up_to_five_steps(beta: float, steps: int) -> None:
     assert outcome(steps, beta=beta) == pytest.approx((exact.loss, exact.gradient), rel=1e-12)
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_a_strategy_changes_no_bit(strategy: str) -> None:
     for steps in (1, 3, 6):
@@ -114,6 +117,7 @@ def held(steps: int, strategy: str) -> list[SavedTensor]:
     return listed
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("steps", [*TENSORS, pytest.param(20, marks=pytest.mark.slow)])
 def test_regions_of_a_step_hold_the_tensors_between_them(steps: int) -> None:
     """T_0 to T_(steps - 1), each listed by its name; everything else is below 1 KiB."""
@@ -126,6 +130,7 @@ def test_regions_of_a_step_hold_the_tensors_between_them(steps: int) -> None:
     assert all("recomputation" in tensor.why for tensor in tensors)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("steps", [*KEPT_BY_HAND, pytest.param(20, marks=pytest.mark.slow)])
 def test_every_byte_beside_a_sweep_by_hand_is_in_a_part(steps: int) -> None:
     by_hand = TrgWorkload(steps).by_hand
@@ -156,6 +161,7 @@ def test_the_parameters_can_be_replaced() -> None:
     assert workload.parameters()["beta"].dtype == "float64"
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("strategies", [["none"], ["remat"]])
 def test_the_lower_bound_of_memory_is_one(strategies: list[str]) -> None:
     workload = TrgWorkload(6)

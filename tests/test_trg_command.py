@@ -19,7 +19,7 @@ from tests.backend_kit import NEEDS_TORCH
 from tests.test_schema import check as check_schema
 from tests.trg import GOLDEN, one_blas_thread
 
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures(one_blas_thread.__name__)]
+pytestmark = pytest.mark.usefixtures(one_blas_thread.__name__)
 
 PAGE = Path(__file__).parent.parent / "docs" / "when-checkpointing-changes-the-gradient.md"
 COMMANDS = re.findall(r"^\$ ckpt (.*)$", PAGE.read_text(encoding="utf-8"), flags=re.M)
@@ -45,6 +45,7 @@ def refusal(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     return captured.err
 
 
+@pytest.mark.slow
 def test_the_record_has_value_gradient_and_exact_pair(capsys: pytest.CaptureFixture[str]) -> None:
     data = record(capsys, "--steps", "4", "-s", "none", "-s", "remat")
     check_schema(data)
@@ -59,6 +60,7 @@ def test_the_record_has_value_gradient_and_exact_pair(capsys: pytest.CaptureFixt
     assert data["workload"]["dtype"] == "float64"
 
 
+@pytest.mark.slow
 def test_of_twenty_steps_the_exact_pair_is_onsagers(capsys: pytest.CaptureFixture[str]) -> None:
     data = record(capsys, "-s", "none", "-s", "remat")
     exact = infinite_lattice(0.3)
@@ -69,6 +71,7 @@ def test_of_twenty_steps_the_exact_pair_is_onsagers(capsys: pytest.CaptureFixtur
     assert remat["saved_bytes"] == 8393032
 
 
+@pytest.mark.slow
 def test_a_difference_that_says_little_is_said_to(capsys: pytest.CaptureFixture[str]) -> None:
     """Near the critical point the loss of 20 steps is rough on the scale of the steps."""
     data = record(capsys, "--beta", "0.44", "-s", "none")
@@ -80,6 +83,7 @@ def test_a_difference_that_says_little_is_said_to(capsys: pytest.CaptureFixture[
     )
 
 
+@pytest.mark.slow
 def test_between_torus_and_infinite_lattice_nothing_is_exact(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -88,6 +92,7 @@ def test_between_torus_and_infinite_lattice_nothing_is_exact(
     assert entry["gradient"] == pytest.approx(GOLDEN[0.3][7][1], rel=1e-12)
 
 
+@pytest.mark.slow
 def test_a_program_of_many_numbers_has_no_single_gradient(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -96,6 +101,7 @@ def test_a_program_of_many_numbers_has_no_single_gradient(
     assert (entry["gradient"], entry["exact"], entry["finite_difference"]) == (None, None, None)
 
 
+@pytest.mark.slow
 def test_a_record_from_before_these_keys_is_read(capsys: pytest.CaptureFixture[str]) -> None:
     data = record(capsys, "--steps", "2", "-s", "none")
     for entry in data["strategies"]:
@@ -113,6 +119,7 @@ def printed_number(before: str, text: str) -> float:
     return float(digits)
 
 
+@pytest.mark.slow
 def test_the_screen_has_the_table_of_the_experiment(capsys: pytest.CaptureFixture[str]) -> None:
     text = printed(capsys, *RUN, "--steps", "5", "-s", "none", "-s", "remat", "--width", "120")
     loss, gradient = GOLDEN[0.3][5]
@@ -128,6 +135,7 @@ def test_the_screen_has_the_table_of_the_experiment(capsys: pytest.CaptureFixtur
     assert (none, remat) == ("none", "remat")
 
 
+@pytest.mark.slow
 def test_a_gradient_that_is_nan_is_said(capsys: pytest.CaptureFixture[str]) -> None:
     arguments = [*RUN, "--steps", "5", "--svd-eps", "0", "-s", "none"]
     assert run_command(arguments) == 0
@@ -145,12 +153,14 @@ def test_a_gradient_that_is_nan_is_said(capsys: pytest.CaptureFixture[str]) -> N
     assert "DIFFERS" in text
 
 
+@pytest.mark.slow
 def test_check_goes_through_a_range_of_steps(capsys: pytest.CaptureFixture[str]) -> None:
     text = printed(capsys, "check", "--workload", "trg", "--steps", "1..3,5", "-s", "remat")
     assert re.findall(r"^steps = (\d)", text, flags=re.M) == ["1", "2", "3", "5"]
     assert text.count("remat: passed") == 4
 
 
+@pytest.mark.slow
 def test_check_shows_from_which_step_on_a_flip_is_wrong(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -163,6 +173,7 @@ def test_check_shows_from_which_step_on_a_flip_is_wrong(
     assert (gauge["layer"], gauge["flipped"]) == (3, [5])
 
 
+@pytest.mark.slow
 def test_check_names_step_op_gauge_and_how_far_the_gradient_moved(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -179,6 +190,7 @@ def test_check_names_step_op_gauge_and_how_far_the_gradient_moved(
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_run_ends_with_5_on_a_perturbed_replay(capsys: pytest.CaptureFixture[str]) -> None:
     data = record(
         *(capsys, "--steps", "5", "-s", "remat", "--perturb-replay", "sign:4,a,0"), code=5
@@ -189,6 +201,7 @@ def test_run_ends_with_5_on_a_perturbed_replay(capsys: pytest.CaptureFixture[str
     assert "recomputation is wrong on purpose: sign:4,a,0" in data["warnings"]
 
 
+@pytest.mark.slow
 def test_a_fault_that_meets_nothing_is_said(capsys: pytest.CaptureFixture[str]) -> None:
     assert run_command(["check", "-n", "4", "--perturb-replay", "reciprocal"]) == 0
     assert "--perturb-replay reciprocal met no value that is computed again" in (
@@ -196,6 +209,7 @@ def test_a_fault_that_meets_nothing_is_said(capsys: pytest.CaptureFixture[str]) 
     )
 
 
+@pytest.mark.slow
 def test_saved_sets_every_byte_beside_the_sweep_by_hand(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -216,6 +230,7 @@ def test_log_takes_the_program(capsys: pytest.CaptureFixture[str]) -> None:
     assert "svd" in explained
 
 
+@pytest.mark.slow
 @NEEDS_TORCH
 @pytest.mark.parametrize("command", [RUN, ("saved",), ("log",), ("check",)])
 def test_a_dtype_that_numpy_lacks_is_taken(
@@ -236,6 +251,7 @@ def by_hand_total(text: str) -> int:
     return int(total)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
@@ -275,6 +291,7 @@ def test_numbers_are_read_in_order(text: str, numbers: list[int]) -> None:
     assert whole_numbers("steps", text) == numbers
 
 
+@pytest.mark.slow
 def test_the_command_that_measures_again_does(capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["--steps", "2", "-s", "remat", "--perturb-replay", "sign:1,a,0"]
     data = record(capsys, *arguments, code=5)
@@ -289,6 +306,7 @@ def test_the_command_that_measures_again_does(capsys: pytest.CaptureFixture[str]
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", COMMANDS)
 def test_the_commands_of_the_page_end_as_it_says(
     capsys: pytest.CaptureFixture[str], command: str

@@ -55,6 +55,7 @@ ROUNDING = 1e-9
 """Above what a fault of one rounding moves the gradient by while every vector keeps its sign."""
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize(("place", "column"), FLIPS)
 def test_a_flipped_sign_moves_the_gradient_by_the_recorded_figure(place: str, column: int) -> None:
     expected = SIGNS[f"{place[0]},a"][column]
@@ -90,6 +91,7 @@ def gradient_under(strategy: Strategy, steps: int) -> float:
     return found.item()
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("fault", STEPS)
 def test_the_value_itself_is_never_wrong(fault: str) -> None:
     assert outcome(6, "remat", fault)[0] == outcome(6)[0]
@@ -102,6 +104,7 @@ def test_saving_what_signs_follow_from_protects(strategy: str) -> None:
         assert outcome(6, strategy, fault)[1] == pytest.approx(GOLDEN[0.3][6][1], rel=1e-12)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("eps", [1e-12, 1e-9, 1e-6, 1e-3])
 def test_the_broadening_has_no_part_in_it(eps: float) -> None:
     """Right and recomputed agree bit for bit at every eps; a flip moves the gradient alike."""
@@ -192,6 +195,7 @@ def test_a_fault_that_is_none_is_refused_with_the_grammar(text: str) -> None:
     assert GRAMMAR in str(caught.value.hint)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_fault_of_the_grammar_is_one(kind: str) -> None:
     fault = parse_fault(kind)

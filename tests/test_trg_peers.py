@@ -177,6 +177,7 @@ def test_in_single_precision() -> None:
     assert values.gradients[0].dtype == np.float32
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("fault", ["sign:4,a,5", "sign:4,b,0", "sign:2,a,3"])
 def test_turned_signs_are_far_beyond_the_tolerance(fault: str) -> None:
     """Of ours, so that no LAPACK decides: a fault as JAX's, of the size recorded for it."""
