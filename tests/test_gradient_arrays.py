@@ -70,6 +70,16 @@ def test_a_gradient_of_its_own_that_comes_second_takes_the_sum(uses: int, arrays
     assert made(program) == (arrays, -(uses + 1))
 
 
+def test_a_gradient_that_goes_to_one_operand_stays_the_steps_own() -> None:
+    """The step of the double makes an array, the sum hands it to -x alone, which writes over it."""
+
+    def program(x: Tensor) -> Tensor:
+        constant = x.device.tensor(np.ones(SHAPE))
+        return (-x + constant) * 2.0
+
+    assert made(program) == (1, -2)
+
+
 def test_what_is_written_over_is_nobodys_else() -> None:
     """Both operands get the same gradient; the step of one writes over it, the other must not see.
 

@@ -11,55 +11,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 import pytest
 
-from ckptcli import Device, Tensor, device
-from ckptcli.autodiff.regions import checkpoint
-from ckptcli.backends.ledger import Ledger, TrackedBackend
-from ckptcli.backends.numpy_backend import NumpyBackend
-from ckptcli.checkpoint.strategies.registry import parse_strategy
-from ckptcli.events import Event, Recomputed, StepStarted
-from tests.helpers import backward
+from ckptcli import Tensor
+from ckptcli.autodiff.regions import checkpoint, checkpoint_name
+from ckptcli.checkpoint.policies import save_only_these_names
+from tests.account import TENSOR_BYTES, Account, ran
 
 pytestmark = pytest.mark.usefixtures("no_collector")
 
-ELEMENTS = 1024
-TENSOR_BYTES = 8 * ELEMENTS
-SCALARS_BYTES = 16
-"""The loss and the seed of its gradient, which stays one element until a step makes it whole."""
-
 LAYERS = 4
-
-
-class Account:
-    """The tensors above the parameter when an op has run again, and when a step starts."""
-
-    def __init__(self, strategy: str = "none") -> None:
-        self.ledger = Ledger()
-        self.again: list[tuple[str, int]] = []
-        self.steps: list[tuple[str, int]] = []
-        base = device().autodiff().gradient_checkpointing(parse_strategy(strategy))
-        self.device: Device = base.watched_by(self, TrackedBackend(NumpyBackend(), self.ledger))
-        self.x = self.device.tensor(np.full(ELEMENTS, 0.3)).require_grad()
-        self.base_bytes = self.ledger.bytes_in_use
-
-    def emit(self, event: Event) -> None:
-        if isinstance(event, Recomputed):
-            self.again.append((event.op, self._tensors(self.ledger.bytes_in_use)))
-        elif isinstance(event, StepStarted):
-            self.steps.append((event.op, self._tensors(self.ledger.bytes_in_use)))
-
-    def peak_bytes(self, program: Callable[[Account], Tensor]) -> int:
-        """The most live bytes of the backward pass, parameter and scalars not counted."""
-        root = program(self)
-        self.ledger.start_phase()
-        gradients = backward(root)
-        assert gradients.wrt(self.x) is not None
-        return self.ledger.peak.live_bytes - self.base_bytes - SCALARS_BYTES
-
-    def _tensors(self, live_bytes: int) -> int:
-        return (live_bytes - self.base_bytes) // TENSOR_BYTES
 
 
 def network(ops: int) -> Callable[[Account], Tensor]:
@@ -90,13 +51,6 @@ def test_element_wise_layers_never_peak_above_none(strategy: str, ops: int) -> N
     none = Account("none").peak_bytes(network(ops))
     assert none == (LAYERS + 1) * TENSOR_BYTES
     assert Account(strategy).peak_bytes(network(ops)) <= none
-
-
-def ran(program: Callable[[Tensor], Tensor]) -> Account:
-    account = Account()
-    root = program(account.x).sum()
-    backward(root)
-    return account
 
 
 def test_a_value_stays_until_the_last_op_of_the_region_that_uses_it() -> None:
@@ -153,4 +107,31 @@ def test_a_region_inside_another_hands_nothing_on_that_nobody_asks_for() -> None
         ("add_scalar", 3),  # a, d, e: c is gone
         ("add_scalar", 3),  # the inner's turn: the gradient, a, b
         ("add_scalar", 3),  # the gradient, b, c: a is gone
+    ]
+
+
+@pytest.mark.parametrize("used_before", [False, True])
+def test_a_named_value_goes_with_the_step_that_takes_it(used_before: bool) -> None:
+    """An op that used it before it had its name finds it with the region, which must let go too.
+
+    The region's nodes live to the end of the pass.
+    """
+
+    def sine(x: Tensor, name: str) -> Tensor:
+        a = x + 1.0
+        if not used_before:
+            return checkpoint_name(a, name).sin()
+        b = a.sin()
+        checkpoint_name(a, name)
+        return b
+
+    region = checkpoint(lambda x: sine(sine(x, "a"), "b"), save_only_these_names("a", "b"))
+    account = ran(region)
+    assert account.again == []
+    assert account.steps == [
+        ("sum", 2),  # a and b
+        ("sin", 2),  # asks for b
+        ("add_scalar", 2),  # a and the gradient
+        ("sin", 2),  # asks for a
+        ("add_scalar", 1),  # the gradient
     ]
