@@ -147,7 +147,7 @@ def test_csv_has_a_row_for_each_sample(record: RunRecord) -> None:
         ]
         for number, (phase, sample) in enumerate(phases):
             assert rows[position] == [
-                strategy.strategy,
+                strategy.strategy.replace("\0", "\ufffd"),
                 phase,
                 "0",
                 str(number),

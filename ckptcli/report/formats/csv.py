@@ -2,7 +2,7 @@
 
 A peer's rows bear its name, `torch none`; a phase that is not timed apart is empty.
 `round` counts within a process, warm-up included, as the `rep` lines on the screen do. Dialect: RFC
-4180, but with line feeds alone.
+4180, but with line feeds alone. A NUL in a name, which no reader of CSV has to take, is U+FFFD.
 """
 
 from __future__ import annotations
@@ -49,11 +49,12 @@ class CsvExporter:
 
 
 def _rows(name: str, record: StrategyRecord | PeerRecord) -> Iterator[tuple[object, ...]]:
+    shown = name.replace("\0", "\ufffd")  # Python's own `csv` refuses a NUL before 3.11
     rounds: Counter[int] = Counter()
     for phase, samples in (("warmup", record.warmup), ("counted", record.samples)):
         for sample in samples:
             yield (
-                name,
+                shown,
                 phase,
                 sample.process,
                 rounds[sample.process],
