@@ -36,6 +36,7 @@ def found(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 0) ->
     return json.loads(capsys.readouterr().out)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("op", "merge", "entries"),
     [

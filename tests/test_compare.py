@@ -188,6 +188,7 @@ def test_another_version_of_the_array_library_is_another_machine() -> None:
         compare(run(), new)
 
 
+@pytest.mark.slow
 def test_allowing_other_machines_does_not_lift_the_cap_of_one_process() -> None:
     other = replace(MACHINE, cpu="Other CPU")
     base, new = run(), run(1.5, processes=1, machine=other)
@@ -209,6 +210,7 @@ def test_memory_is_compared_exactly() -> None:
     assert (entry.recomputed_nodes.base, entry.recomputed_nodes.new) == (3, 1)
 
 
+@pytest.mark.slow
 def test_gradients_are_compared_where_the_seeds_are_the_same() -> None:
     other = replace(none_record(), outcome=replace(none_record().outcome, grad_sha256="cd" * 32))
     assert compare(run_record(), run_record()).strategies[0].gradients_identical is True

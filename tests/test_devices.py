@@ -269,6 +269,7 @@ def test_a_profile_tells_bits_that_vary_from_a_wrong_gradient() -> None:
     assert read_record(record_json(record), "it") == record
 
 
+@pytest.mark.slow
 def test_ckpt_backends_lists_every_library(ckpt: Command) -> None:
     done = ckpt("backends", "--json")
     assert (done.code, done.err) == (0, "")

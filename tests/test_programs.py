@@ -135,6 +135,7 @@ def make(device):
         workload.load(device().autodiff())
 
 
+@pytest.mark.slow
 @NEEDS_TORCH
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 def test_on_another_backend_it_holds_what_it_holds_on_numpy(opened: Opener, dtype: str) -> None:
