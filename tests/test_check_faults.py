@@ -25,6 +25,7 @@ from ckptcli.verify.fault import parse_fault
 from ckptcli.verify.perturb import perturbed
 from ckptcli.workloads.silu import SiluNetwork, SiluWorkload
 from ckptcli.workloads.trg import TrgWorkload
+from tests.program_kit import Opener
 
 DOUBLE = SiluWorkload(layers=3, n=8, dtype="float64")
 
@@ -151,3 +152,27 @@ def test_the_command_counts_the_draws_of_dropout(
     assert run_command(["check", "--workload", "mine.py:make", "-s", strategy]) == code
     out = capsys.readouterr().out
     assert f"  random draws        {draws}" in out.splitlines()
+
+
+AFTER_LAYERS = """
+def make(device):
+    w = device.tensor([1.5, 2.5]).require_grad()
+
+    def loss():
+        h = w
+        for layer in device.layers(2):
+            h = h.sum().sqrt().sin()
+        return h.square().sum().sqrt().sin()
+
+    return loss
+"""
+
+
+def test_a_wrong_value_that_is_made_after_the_layers_is_blamed_on_none(opened: Opener) -> None:
+    strategy = perturbed(parse_strategy("balanced"), parse_fault("ulp"))
+    found = check(opened(AFTER_LAYERS), strategy, opened(AFTER_LAYERS, dtype="float64"))
+    assert sorted((wrong.op, str(wrong.layer)) for wrong in found.wrong_values) == [
+        ("sqrt", "0"),
+        ("sqrt", "1"),
+        ("sqrt", "None"),
+    ]
