@@ -38,7 +38,7 @@ class Values:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What one untimed pass found out, or the traced program says."""
+    """What one untimed pass shows, or the library's program says."""
 
     memory: Memory
     recomputed_by_op: dict[str, int] | None

@@ -1,9 +1,9 @@
-"""What JAX holds for the backward pass and computes again in it, from the traced programs.
+"""What JAX holds for the backward pass and computes again in it, from its programs.
 
 The forward program returns the loss and the residuals: its outputs that are not its inputs are
 what is saved. The backward program is what the residuals are fed to: each product in it beyond the
-gradient's own is computed again. Both are counted in the traced program, before a compiler fuses or
-drops anything.
+gradient's own is computed again. Both are counted in the program that JAX traces, before a compiler
+fuses or drops anything.
 
 Source: public functions alone, `jax.vjp`, `jax.make_jaxpr`, `jax.eval_shape`; that the function
 which `jax.vjp` returns is a pytree of its residuals is documented there.

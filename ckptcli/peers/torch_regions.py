@@ -95,15 +95,15 @@ def _has_forward_of(kind: type[torch.nn.Module], module: torch.nn.Module) -> boo
 
 def _called(parts: Sequence[Part]) -> list[Part]:
     """Each module that can be called, once; elements instead of what has no forward."""
-    found: dict[int, Part] = {}
+    modules: dict[int, Part] = {}
     waiting = list(parts)[::-1]
     while waiting:
         path, module = waiting.pop()
         if _has_forward_of(torch.nn.Module, module):
             waiting += _parts(f"{path}.", module)[::-1]
         else:
-            found.setdefault(id(module), (path, module))
-    return list(found.values())
+            modules.setdefault(id(module), (path, module))
+    return list(modules.values())
 
 
 def module_regions(children: Children, strategy: Strategy) -> list[ModuleRegion]:
@@ -115,16 +115,16 @@ def module_regions(children: Children, strategy: Strategy) -> list[ModuleRegion]
     """
     if not children.parts:
         raise NoPeer(_NOTHING)
-    first, found = 0, []
+    first, regions = 0, []
     for region in regions_of(strategy, len(children.parts)):
-        found.append(ModuleRegion(children.parts[first : first + region.size], region.policy))
+        regions.append(ModuleRegion(children.parts[first : first + region.size], region.policy))
         first += region.size
-    if all(region.policy is None for region in found):
-        return found
-    found = _alone(found) if children.caller is None else _joined(found)
-    if all(region.policy is None for region in found):
+    if all(region.policy is None for region in regions):
+        return regions
+    regions = _alone(regions) if children.caller is None else _joined(regions)
+    if all(region.policy is None for region in regions):
         raise NoPeer(_NO_PARAMETERS)
-    return found
+    return regions
 
 
 def _alone(regions: Sequence[ModuleRegion]) -> list[ModuleRegion]:
@@ -140,17 +140,17 @@ def _can_stand_alone(region: ModuleRegion) -> bool:
 
 
 def _joined(regions: Sequence[ModuleRegion]) -> list[ModuleRegion]:
-    found: list[ModuleRegion] = []
+    groups: list[ModuleRegion] = []
     leading: list[Part] = []
     for region in regions:
         if region.policy is None or _has_parameters(region):
-            found.append(replace(region, parts=[*leading, *region.parts]))
+            groups.append(replace(region, parts=[*leading, *region.parts]))
             leading = []
-        elif found:
-            found[-1] = replace(found[-1], parts=[*found[-1].parts, *region.parts])
+        elif groups:
+            groups[-1] = replace(groups[-1], parts=[*groups[-1].parts, *region.parts])
         else:
             leading += region.parts
-    return [*found, *([ModuleRegion(leading, None)] if leading else [])]
+    return [*groups, *([ModuleRegion(leading, None)] if leading else [])]
 
 
 def _has_parameters(region: ModuleRegion) -> bool:

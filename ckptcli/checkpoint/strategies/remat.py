@@ -56,35 +56,35 @@ class Remat(Strategy):
     @classmethod
     def parse(cls, arguments: str) -> Remat:
         """`every=K`, `policy=P`, `names=a+b` (added to what the policy allows), `last=plain`."""
-        given = _key_values(cls.keyword, arguments)
-        policy = parse_policy(given["policy"]) if "policy" in given else nothing_saveable
-        if "names" in given:
+        values = _key_values(cls.keyword, arguments)
+        policy = parse_policy(values["policy"]) if "policy" in values else nothing_saveable
+        if "names" in values:
             policy = save_from_both_policies(
-                policy, save_only_these_names(*given["names"].split("+"))
+                policy, save_only_these_names(*values["names"].split("+"))
             )
-        if given.get("last", "plain") != "plain":
-            raise UsageError(f"`last={given['last']}` is not `last=plain`")
-        every = _positive("every", given.get("every", "1"))
+        if values.get("last", "plain") != "plain":
+            raise UsageError(f"`last={values['last']}` is not `last=plain`")
+        every = _positive("every", values.get("every", "1"))
         text = f"{cls.keyword}:{arguments}" if arguments else cls.keyword
-        return cls(every, policy, "last" in given, text)
+        return cls(every, policy, "last" in values, text)
 
     def layer_regions(self, count: int) -> Sequence[LayerRegion]:
         parts = max(1, (2 * count + self.every) // (2 * self.every))
         return _regions(even_sizes(count, parts), self.policy, self.last_plain)
 
     def lints(self, count: int) -> list[str]:
-        found = []
+        lines = []
         if self.every > count:
-            found.append(
+            lines.append(
                 f"every={self.every} is more than the {count} layers, which make one region: use a "
                 "smaller number"
             )
         if self.last_plain and len(self.layer_regions(count)) == 1:
-            found.append(
+            lines.append(
                 f"last=plain leaves all {count} layers plain, since they make one region: use a "
                 "smaller every=K"
             )
-        return found
+        return lines
 
 
 @register
@@ -128,15 +128,15 @@ def _regions(sizes: Sequence[int], policy: Policy, last_plain: bool) -> list[Lay
 
 
 def _key_values(strategy: str, text: str) -> dict[str, str]:
-    given: dict[str, str] = {}
+    values: dict[str, str] = {}
     for part in split_outside_brackets(text):
         key, equals, value = part.partition("=")
         if not equals or not value:
             raise UsageError(f"`{part}` in `{strategy}:{text}` is not KEY=VALUE")
         if key not in _KEYS:
             raise UnknownNameError(f"key of strategy `{strategy}`:", key, _KEYS)
-        given[key] = value
-    return given
+        values[key] = value
+    return values
 
 
 def _positive(key: str, text: str) -> int:
