@@ -8,7 +8,7 @@ is written for it is written for both.
 from __future__ import annotations
 
 from types import FunctionType, ModuleType
-from typing import Any
+from typing import Any, get_origin
 
 from ckptcli.backends import numpy_namespace
 
@@ -38,6 +38,10 @@ def rebound(library: Any, source: ModuleType = numpy_namespace) -> dict[str, Any
 
 
 def _is_numpys(value: Any) -> bool:
-    """Whether it is one of NumPy's functions, which works on its own arrays alone."""
+    """Whether it is one of NumPy's functions, which works on its own arrays alone.
+
+    An alias such as `NDArray[Any]` can be called too, and is of NumPy's from Python 3.12 on.
+    """
     module = getattr(value, "__module__", None) or type(value).__module__
-    return callable(value) and not isinstance(value, type) and module.startswith("numpy")
+    is_type = isinstance(value, type) or get_origin(value) is not None
+    return callable(value) and not is_type and module.startswith("numpy")
