@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import pytest
 
 from ckptcli.autodiff.device import Device
-from ckptcli.autodiff.ops.elementwise import SIGMOID
+from ckptcli.autodiff.ops.activation import SIGMOID
 from ckptcli.backends.base import Namespace
 from ckptcli.checkpoint.retriever import Retriever
 from ckptcli.checkpoint.strategies.balanced import BalancedCheckpointing

@@ -78,11 +78,16 @@ def profile(
         origin=read_origin(command),
         engines=engines,
     )
-    if engines:
+    return _carried_out(job, progress or silent, finished)
+
+
+def _carried_out(
+    job: Job, tell: Progress, finished: Callable[[RunRecord], None] | None
+) -> RunRecord:
+    if job.engines:
         from ckptcli.profiling.peer_passes import check_peers
 
-        check_peers(engines, job.workload, job.device.backend)
-    tell = progress or silent
+        check_peers(job.engines, job.workload, job.device.backend)
     before = read_load()
     with job.device.backend.quiet():
         job.run_memory_passes(tell)
