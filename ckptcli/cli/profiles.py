@@ -97,14 +97,15 @@ def _job(
     engines: Sequence[Engine],
 ) -> tuple[_Job, list[str]]:
     """The job, and warnings."""
-    from ckptcli.profiling.peer_passes import check_peers
-
     workload, warnings = _one_workload(options, line)
     check_layers(strategies, workload)
     fault = options.fault.perturb_text
     strategies = perturbed_strategies(fault, strategies, [workload])[0]
     backend = open_device(options.device, options.workload.dtype, options.notes.quiet)
-    check_peers(engines, workload, backend)
+    if engines:
+        from ckptcli.profiling.peer_passes import check_peers
+
+        check_peers(engines, workload, backend)
     return _Job(workload, strategies, reference, backend, engines), warnings
 
 
