@@ -68,11 +68,9 @@ def _histogram(record: RunRecord, screen: Screen) -> Iterator[str]:
 
 
 def _timeline(record: RunRecord, screen: Screen) -> Iterator[str]:
-    from ckptcli.report.timeline_text import peak_bars, timeline_text
+    from ckptcli.report.console import render_pictures
 
-    for draw in (timeline_text, peak_bars):
-        text = draw(record, screen.width, screen.unicode)
-        yield f"{text}\n" if text else ""
+    yield render_pictures(record, screen)
 
 
 _VIEWS = {"stats": _statistics, "hist": _histogram, "timeline": _timeline}
