@@ -232,7 +232,7 @@ def test_force_replaces_files_and_nothing_else() -> None:
         for option in options_of(options_class(name))
         if option.name == "force"
     }
-    assert having == {"run", "config"}
+    assert having == {"run", "show", "compare", "config"}
     (force,) = [option for option in OPTIONS_OF_RUN if option.name == "force"]
     assert force.help == "Replace files that exist."
 

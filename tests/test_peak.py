@@ -17,8 +17,8 @@ from ckptcli.measure.compare import compare
 from ckptcli.measure.conditions import EXACT
 from ckptcli.measure.record import RunRecord
 from ckptcli.measure.record_json import record_object
-from ckptcli.report.compare_markdown import comparison_markdown
 from ckptcli.report.comparison import table
+from ckptcli.report.comparison_files import Comparisons, MarkdownComparison
 from ckptcli.report.console import render_run
 from ckptcli.report.drawing.scatter import scatter_svg
 from ckptcli.report.formats import exporter_for
@@ -52,7 +52,10 @@ def texts(record: RunRecord) -> Iterator[tuple[str, str]]:
     page = str(exporter_for("-", "html").render(record))
     yield "page", unescape(re.sub(r"<style>.*?</style>", "", page).replace("<", " <"))
     yield "picture", str(exporter_for("-", "svg").render(record))
-    yield "comparison", comparison_markdown("a", ["b"], [compare(record, record)])
+    yield (
+        "comparison",
+        MarkdownComparison().render(Comparisons("a", ["b"], [compare(record, record)])),
+    )
 
 
 def test_the_record_has_two_figures_and_names_them_apart(record: RunRecord) -> None:
