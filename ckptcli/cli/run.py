@@ -99,7 +99,7 @@ def command(
     # libraries of the engines.
     threads = ctx.params["threads"]
     with blas_threads(threads) as threads_warning:
-        importlib.import_module("ckptcli.profiling.profile")
+        profiling = importlib.import_module("ckptcli.profiling.profile")
         with opened_engines(engine_names, threads) as (engines, notes), Stops(timeout_s) as stops:
             if (experiment := experiment_of(ctx.params)) is not None:
                 return run_experiment(ctx, experiment, stops)
@@ -107,10 +107,7 @@ def command(
             check_layers(strategies, workload)
             strategies = perturbed_strategies(ctx, strategies, [workload])[0]
             backend = open_device(ctx.params)
-            if engines:
-                from ckptcli.profiling.peer_passes import check_peers
-
-                check_peers(engines, workload, backend)
+            profiling.check_engines(engines, workload, backend)
             warnings += [*([threads_warning] if threads_warning else []), *notes]
             with Exports(export_paths, format_name, force) as exports:
                 job = _Job(workload, strategies, reference, backend, engines)

@@ -347,10 +347,7 @@ def profile(
         machine=read_machine(),
         engines=engines,
     )
-    if engines:
-        from ckptcli.profiling.peer_passes import check_peers
-
-        check_peers(engines, job.workload, job.device.backend)
+    check_engines(engines, job.workload, job.device.backend)
     tell = progress or silent
     before = read_load()
     with job.device.backend.quiet():
@@ -362,6 +359,18 @@ def profile(
         job.notes.append(f"{rounds.stopped}: the figures are partial, from {done} complete rounds")
     record = job.record(rounds, rounds.interrupted)
     return replace(record, warnings=(*record.warnings, *stability_warnings(record, before)))
+
+
+def check_engines(engines: Sequence[Engine], workload: Workload, backend: Backend) -> None:
+    """Refuse engines that cannot run the workload beside the backend; without any, load nothing.
+
+    Raises:
+        UsageError: one of them cannot.
+    """
+    if engines:
+        from ckptcli.profiling.peer_passes import check_peers
+
+        check_peers(engines, workload, backend)
 
 
 def _one_workload(text: str) -> Workload:
