@@ -55,7 +55,7 @@ def words_given(module: ModuleType, *targets: str) -> set[str]:
         if isinstance(node, ast.Call):
             called = node.func.attr if isinstance(node.func, ast.Attribute) else node.func
             name = called.id if isinstance(called, ast.Name) else called
-            if name in ("label_live", "relabel", "Label"):
+            if name in ("label_live", "relabel", "Label", "_label_first"):
                 texts |= set().union(*map(constants, node.args))
     return texts
 
