@@ -14,8 +14,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from ckptcli.measure.memory import PeakLive
 from ckptcli.measure.record import RunRecord
 from ckptcli.measure.trace import TimelinePoint, Trace
+
+HIGHEST_POINT = "live at the highest point of backward"
+"""What the lists and bars of what was live are called."""
 
 MOST_COLUMNS = 360
 """More columns than this are narrower than a reader can point at."""
@@ -95,6 +99,16 @@ def curve(name: str, trace: Trace, series: int = 0) -> Curve:
     points = trace.timeline
     border = next((i for i, p in enumerate(points) if p.phase != "forward"), len(points))
     return Curve(name, points[:border], points[border:], trace.ops_per_point, series)
+
+
+def live_when_highest(record: RunRecord) -> list[tuple[int, str, PeakLive]]:
+    """Of each row that tells: its place in the record, its name, and what was live."""
+    known = [(i, row, row.memory) for i, row in enumerate(record.rows) if row.memory is not None]
+    return [
+        (i, record.label(row), memory.peak_live)
+        for i, row, memory in known
+        if memory.peak_live is not None and memory.peak_live.total_bytes
+    ]
 
 
 def op_text(point: TimelinePoint) -> str:

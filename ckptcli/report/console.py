@@ -11,8 +11,9 @@ from ckptcli import units
 from ckptcli.measure.record import RunRecord
 from ckptcli.measure.row import Row
 from ckptcli.report import comparison
+from ckptcli.report.charts import HIGHEST_POINT
 from ckptcli.report.gradient_table import gradient_lines, gradient_table
-from ckptcli.report.live_bars import HEAD, live_bars
+from ckptcli.report.live_bars import live_bars
 from ckptcli.report.live_table import live_table
 from ckptcli.report.looks import word_style
 from ckptcli.report.progress_lines import row_lines
@@ -135,5 +136,5 @@ def _live_table(row: Row, record: RunRecord, screen: Screen) -> Table:
     shown = len(live.largest)
     cut = "" if shown >= live.total_tensors else f", the {shown} largest"
     storages = units.count(live.total_tensors, "storage")
-    head = f"{record.label(row)}: {HEAD}, {storages}{cut}"
+    head = f"{record.label(row)}: {HIGHEST_POINT}, {storages}{cut}"
     return screen.draw(live_table(live.largest, head))

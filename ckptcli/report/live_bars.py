@@ -9,24 +9,13 @@ from rich.text import Text
 from ckptcli import units
 from ckptcli.measure.memory import PeakLive
 from ckptcli.measure.record import RunRecord
+from ckptcli.report.charts import HIGHEST_POINT, live_when_highest
 from ckptcli.report.looks import Look, bytes_by_look, legend_of, why_look
 from ckptcli.report.screen import TOGETHER, Screen
 from ckptcli.report.timeline_text import FEWEST_COLUMNS, beside, name_width, picture_width
 
-HEAD = "live at the highest point of backward"
-
 FIGURE_WIDTH = 12
 """Columns for the size behind a bar."""
-
-
-def live_when_highest(record: RunRecord) -> list[tuple[int, str, PeakLive]]:
-    """Of each row that tells: its place in the record, its name, and what was live."""
-    known = [(i, row, row.memory) for i, row in enumerate(record.rows) if row.memory is not None]
-    return [
-        (i, record.label(row), memory.peak_live)
-        for i, row, memory in known
-        if memory.peak_live is not None and memory.peak_live.total_bytes
-    ]
 
 
 def live_bars(record: RunRecord, screen: Screen) -> list[Text]:
@@ -41,7 +30,7 @@ def live_bars(record: RunRecord, screen: Screen) -> list[Text]:
     lengths = [dict(_lengths(live, columns, scale)) for _, _, live in known]
     whys = legend_of(why for drawn in lengths for why, length in drawn.items() if length)
     legend = ", ".join(f"{_glyph(why_look(why), screen)}{TOGETHER}{why}" for why in whys)
-    lines = [screen.wrapped(f"{HEAD}: {legend}")]
+    lines = [screen.wrapped(f"{HIGHEST_POINT}: {legend}")]
     for (_, name, live), drawn in zip(known, lengths):
         line = Text(beside(name, room))
         for why, length in drawn.items():

@@ -9,10 +9,10 @@ from ckptcli import units
 from ckptcli.measure.memory import PeakLive
 from ckptcli.measure.record import RunRecord
 from ckptcli.measure.trace import NodeFate, Trace
+from ckptcli.report.charts import live_when_highest
 from ckptcli.report.drawing.markup import Markup, element, joined
 from ckptcli.report.drawing.style import why_class
 from ckptcli.report.drawing.tables import swatch, table
-from ckptcli.report.live_bars import live_when_highest
 from ckptcli.report.live_table import live_table
 from ckptcli.report.looks import FATES, bytes_by_look, fate_look, legend_of
 

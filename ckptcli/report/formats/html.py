@@ -11,6 +11,7 @@ from typing import ClassVar
 
 from ckptcli.measure.record import SCHEMA, RunRecord
 from ckptcli.report import comparison, surroundings
+from ckptcli.report.charts import HIGHEST_POINT, live_when_highest
 from ckptcli.report.drawing.markup import Markup, element
 from ckptcli.report.drawing.samples import samples_svg
 from ckptcli.report.drawing.scatter import scatter_svg
@@ -20,7 +21,6 @@ from ckptcli.report.drawing.tables import bullets, cards, facts, log_details, ta
 from ckptcli.report.drawing.timeline import timeline_svg
 from ckptcli.report.formats.base import register
 from ckptcli.report.gradient_table import EXPLANATION, gradient_lines, gradient_table
-from ckptcli.report.live_bars import HEAD, live_when_highest
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 
@@ -118,7 +118,7 @@ def _pictures(record: RunRecord) -> Iterator[Markup]:
         )
         yield _figure("Live bytes over the pass", "timeline", timeline, caption)
     if live_when_highest(record):
-        yield _section(HEAD.capitalize(), live_bars(record))
+        yield _section(HIGHEST_POINT.capitalize(), live_bars(record))
 
 
 def _pass_sections(record: RunRecord) -> Iterator[Markup]:
