@@ -136,7 +136,7 @@ def test_run_prints_the_seeds_lines_and_one_table(ckpt: Command) -> None:
     assert sum(rep.fullmatch(line) is not None for line in verbose) == 3
     assert sum("vs reference" in line for line in lines) == 1
     assert any(line.startswith("  recomputes 1 mul, 2 sigmoid: ") for line in lines)
-    assert any(line.startswith("  verdict: effective: peak ") for line in lines)
+    assert any(line.startswith("balanced: effective: peak ") for line in lines)
 
 
 def test_json_is_one_object_with_every_figure(ckpt: Command) -> None:

@@ -450,7 +450,7 @@ def test_the_command_measures_the_same_again() -> None:
         "--dtype float32 --seed 0 --reps 6"
     )
     config = {"workload_text": "graph:a b.json#7", "threads": 2, "processes": 1, "warmup": 3}
-    graph = replace(two, workload={"name": "graph", "title": "graph"}, config=config)
+    graph = replace(two, workload={"name": "graph", "title": "graph = b.json"}, config=config)
     assert command_line(graph) == (
         "ckpt run --strategy none --strategy balanced --workload 'graph:a b.json#7' "
         "--seed 0 --threads 2 --reps 6 --warmup 3 --processes 1"

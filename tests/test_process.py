@@ -176,7 +176,7 @@ def test_an_interrupted_run_prints_what_it_has_and_says_so(tmp_path: Path) -> No
     out, err = process.communicate(timeout=60)
     assert process.returncode == 130
     assert re.search(r"reps 1\.\.\d+: median forward", out)
-    assert re.search(r"\d+ rounds?\s+interleaved,\s+partial", out)
+    assert re.search(r"\d+ rounds?\s+interleaved;\s+stopped: interrupted;\s+partial", out)
     assert "interrupted: the figures are partial" in err
     assert "Traceback" not in err
 

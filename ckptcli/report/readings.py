@@ -41,15 +41,19 @@ def figures(row: Row, record: RunRecord) -> str:
     if row.reason is not None:
         return row.reason
     base = record.base_of(row)
-    parts = _own_figures(row) if base is None else _figures_beside(row, base, record)
+    parts = _own_figures(row, record) if base is None else _figures_beside(row, base, record)
     return ", ".join(parts)
 
 
-def _own_figures(row: Row) -> Iterator[str]:
+def _own_figures(row: Row, record: RunRecord) -> Iterator[str]:
     yield f"peak {units.size(row.peak_bytes)}"
     yield f"holds {units.size(row.saved_bytes)} for backward"
     if row.median_s("total") is not None:
         yield f"takes {units.duration(row.median_s('total'))}"
+    ratio = total_ratio(row)
+    if ratio is not None:
+        whose, word = _reference_name(record), time_verdict(row, record)
+        yield f"{units.ratio(ratio.median)} that of {whose} ({word})"
 
 
 def _figures_beside(row: Row, base: Row, record: RunRecord) -> Iterator[str]:
@@ -132,8 +136,8 @@ def peak_reading(memory: Memory) -> str:
     )
     return (
         f"at most {units.size(memory.ledger_peak_backward_bytes)} live in backward ({parts}), "
-        f"{units.size(memory.ledger_peak_forward_bytes)} in forward; kernels need "
-        f"{units.size(memory.workspace_bytes)} of workspace on top; "
+        f"{units.size(memory.ledger_peak_forward_bytes)} in forward; workspace of kernels on top "
+        f"{units.size(memory.workspace_bytes)}; "
         f"{units.size(memory.after_backward_bytes)} in use after backward"
     )
 
