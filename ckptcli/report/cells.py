@@ -54,11 +54,18 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Columns, and rows of as many cells."""
+    """Columns, and rows of as many cells.
+
+    Attributes:
+        title: What stands above it on a screen.
+        details_from: A screen of fewer columns has no small print, lest it come and go with the
+            digits of times.
+    """
 
     columns: Sequence[Column]
     rows: Sequence[Sequence[Cell]]
     title: str = ""
+    details_from: int = 140
 
     @property
     def header(self) -> list[str]:

@@ -33,7 +33,7 @@ def strategy_table(entry: StrategyComparison) -> Table:
         Column("new / base", 1),
         Column("verdict", 2, "word"),
     )
-    return Table(columns, list(_rows(entry)))
+    return Table(columns, list(_rows(entry)), details_from=100)
 
 
 def whole_table(comparison: RunComparison) -> Table:

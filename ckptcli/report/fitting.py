@@ -28,7 +28,8 @@ def fitted(table: Table, width: int) -> Fitted:
     """The table as it fits `width`, as far as columns of rank 0 do."""
     shown = _plain(table)
     if _width(shown, tight=False) <= width:
-        return Fitted(_detailed(table, width), is_tight=False)
+        detailed = _detailed(table, width) if width >= table.details_from else shown
+        return Fitted(detailed, is_tight=False)
     shown = replace(shown, columns=[column.narrow for column in shown.columns])
     while _width(shown, tight=True) > width:
         least = max(column.rank for column in shown.columns)
