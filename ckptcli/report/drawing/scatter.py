@@ -110,7 +110,7 @@ def _axes(across: Scale, height: Scale, strip: float) -> Iterator[Markup]:
         yield words(x, BOX.bottom + strip + 16, text, text_anchor="middle", font_size=11)
     middle = (BOX.left + BOX.right) / 2
     yield words(middle, HEIGHT + strip - 8, "time of forward and backward", text_anchor="middle")
-    yield words(BOX.left + 6, BOX.top + 12, "peak")
+    yield words(BOX.right - 4, BOX.top + 12, "peak", text_anchor="end")
 
 
 def _guides(record: RunRecord, across: Scale, height: Scale) -> Iterator[Markup]:
