@@ -33,7 +33,7 @@ from ckptcli.options.option import Option, Section, option
 from ckptcli.options.subjects import EXPERIMENT, MODULE, SUBJECTS, WORKLOAD
 from ckptcli.options.variables import unknown_variables, variable_of
 from ckptcli.options.words import child_words, reproduction_words
-from ckptcli.report.comparison import command_line
+from ckptcli.report.run_table import command_line
 from tests.records import balanced_record, none_record, run_record
 
 OPTIONS_OF_RUN = options_of(RunOptions)

@@ -70,7 +70,7 @@ def _export_and_print(
     options: CompareOptions, names: Sequence[str], comparisons: Sequence[RunComparison]
 ) -> None:
     from ckptcli.cli.exports import Exports
-    from ckptcli.report.comparison_files import Comparisons, comparison_exporter_for
+    from ckptcli.report.compare_files import Comparisons, comparison_exporter_for
 
     base_name, *new_names = names
     result = Comparisons(base_name, new_names, comparisons)
