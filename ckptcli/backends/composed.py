@@ -110,6 +110,10 @@ class Composed:
         e /= t
         return self.np.multiply(gradient, e, out)
 
+    def sign(self, x: Array) -> Array:
+        """As NumPy, nan for nan; CuPy's own gives 0."""
+        return self.np.where(self.np.isnan(x), x, self.np.sign(x))
+
     def relu(self, x: Array) -> Array:
         return self.np.maximum(x, 0.0)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from ckptcli.autodiff.apply import binary, unary
+from ckptcli.autodiff.numbers import number
 from ckptcli.autodiff.op import (
     KEEPS_DIVISION,
     KEEPS_INPUT,
@@ -235,31 +236,31 @@ def remainder(lhs: Tensor, rhs: Tensor) -> Tensor:
 @operation()
 def add_scalar(x: Tensor, c: float) -> Tensor:
     """x + c."""
-    return unary(ADD_SCALAR, x, float(c))
+    return unary(ADD_SCALAR, x, number(c, "add_scalar"))
 
 
 @operation()
 def sub_scalar(x: Tensor, c: float) -> Tensor:
     """x - c."""
-    return unary(SUB_SCALAR, x, float(c))
+    return unary(SUB_SCALAR, x, number(c, "sub_scalar"))
 
 
 @operation()
 def mul_scalar(x: Tensor, c: float) -> Tensor:
     """x * c."""
-    return unary(MUL_SCALAR, x, float(c))
+    return unary(MUL_SCALAR, x, number(c, "mul_scalar"))
 
 
 @operation()
 def div_scalar(x: Tensor, c: float) -> Tensor:
     """x / c."""
-    return unary(DIV_SCALAR, x, float(c))
+    return unary(DIV_SCALAR, x, number(c, "div_scalar"))
 
 
 @operation()
 def remainder_scalar(x: Tensor, c: float) -> Tensor:
     """What is left of x after whole multiples of c, with the sign of c."""
-    return unary(REMAINDER_SCALAR, x, float(c))
+    return unary(REMAINDER_SCALAR, x, number(c, "remainder_scalar"))
 
 
 @operation("__neg__")

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from ckptcli.autodiff.apply import binary, unary
+from ckptcli.autodiff.numbers import number
 from ckptcli.autodiff.op import (
     KEEPS_BOTH,
     KEEPS_INPUT,
@@ -91,10 +92,10 @@ def powf(lhs: Tensor, rhs: Tensor) -> Tensor:
     return binary(POWF, lhs, rhs)
 
 
-@operation("__pow__")
+@operation()
 def powf_scalar(x: Tensor, c: float) -> Tensor:
     """x ** c. As in Burn, the exponents 2, 1, 0, -1 and -2 are made of cheaper ops."""
-    exponent = float(c)
+    exponent = number(c, "powf_scalar")
     if exponent == 0.0:
         namespace = x.device.namespace
         return new_leaf(namespace.add(namespace.zeros_like(x.value), 1.0), x.device, tracked=0)
@@ -112,7 +113,7 @@ def powf_scalar(x: Tensor, c: float) -> Tensor:
 @operation()
 def powi_scalar(x: Tensor, c: int) -> Tensor:
     """x ** c for a whole number: the same nodes as `powf_scalar`."""
-    return powf_scalar(x, float(c))
+    return powf_scalar(x, number(c, "powi_scalar"))
 
 
 @operation()
