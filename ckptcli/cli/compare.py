@@ -45,7 +45,9 @@ def command(options: CompareOptions, line: Line, base_name: str, new_names: tupl
         click.echo(f"failed: {sentence}", err=True)
     if fired:
         return FAILED_CONDITION
-    return UNTRUSTWORTHY if options.gates.strict and any(c.unclear for c in comparisons) else DONE
+    return (
+        UNTRUSTWORTHY if options.strictness.strict and any(c.unclear for c in comparisons) else DONE
+    )
 
 
 def _comparisons(options: CompareOptions, names: Sequence[str]) -> list[RunComparison]:

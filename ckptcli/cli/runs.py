@@ -72,7 +72,7 @@ def _measure_and_report(
         _tell_next(options, record)
         exports.check()
         code = _tell_failures(record.failures)
-        return _exit_code(record, gates, options.gates.strict, code) or stops.exit_code
+        return _exit_code(record, gates, options.strictness.strict, code) or stops.exit_code
 
 
 def _record(

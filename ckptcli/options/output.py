@@ -127,6 +127,11 @@ class GateOptions(Options):
         not_in_child="the parent judges the whole",
         not_reproduced="it decides the exit code, not what is measured",
     )
+
+
+class StrictOptions(Options):
+    """Whether what nobody could decide ends well."""
+
     strict: bool = option(
         False,
         "Exit with 4 if a time verdict is `unclear`.",

@@ -5,7 +5,13 @@ from __future__ import annotations
 from ckptcli.options.group import Options, group
 from ckptcli.options.measuring import ThresholdOptions
 from ckptcli.options.option import option
-from ckptcli.options.output import GateOptions, JsonOptions, QuietOptions, ScreenOptions
+from ckptcli.options.output import (
+    GateOptions,
+    JsonOptions,
+    QuietOptions,
+    ScreenOptions,
+    StrictOptions,
+)
 from ckptcli.options.program import ConfigOptions
 
 
@@ -27,4 +33,5 @@ class CompareOptions(Options):
     screen: ScreenOptions = group(ScreenOptions)
     notes: QuietOptions = group(QuietOptions)
     gates: GateOptions = group(GateOptions)
+    strictness: StrictOptions = group(StrictOptions)
     settings: ConfigOptions = group(ConfigOptions)
