@@ -1,10 +1,11 @@
 """What the engine costs: ratios, each between two things measured in one interleaved run.
 
-    scripts/bench engine [wide] [narrow] [chain]
+    scripts/bench engine [wide] [narrow] [chain] [watched]
 
 wide    8 layers, n = 1024: `none` against its 23 matrix products alone, `balanced` against `none`.
 narrow  64 layers, n = 16, one BLAS thread: against PyTorch eager and HIPS autograd.
 chain   element-wise chains of 10,000 and 1,000,000 nodes: time a node; y = y * y 10,000 times.
+watched memory passes of silu networks of tiny layers, and `run`, `log`, `saved`, `check` on them.
 
 OPENBLAS_CORETYPE and OPENBLAS_L2_SIZE must be unset: a forced core type halves the BLAS's speed.
 `--no-reuse` leaves the allocator alone, which shows what page faults cost.
@@ -21,11 +22,14 @@ from collections.abc import Callable
 
 import numpy as np
 from threadpoolctl import threadpool_limits
+from watched import watched
 
 from ckptcli.autodiff.device import Device, device
 from ckptcli.backends.allocator import reuse_freed_memory
 from ckptcli.checkpoint.strategies.registry import parse_strategy
 from ckptcli.workloads.silu import SiluWorkload
+
+PARTS = ("wide", "narrow", "chain", "watched")
 
 Pass = Callable[[], dict[str, float]]
 """Runs once; returns seconds by phase, `total` among them."""
@@ -221,7 +225,7 @@ def chain(rounds: int) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("parts", nargs="*", choices=["wide", "narrow", "chain", []])
+    parser.add_argument("parts", nargs="*", choices=[*PARTS, []])
     parser.add_argument("--no-reuse", action="store_true")
     options = parser.parse_args()
     for name in ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE"):
@@ -229,13 +233,15 @@ def main() -> None:
             parser.error(f"unset {name}: it changes what the BLAS does")
     if not options.no_reuse:
         reuse_freed_memory()
-    parts = options.parts or ["wide", "narrow", "chain"]
+    parts = options.parts or PARTS
     if "wide" in parts:
         wide(rounds=25)
     if "narrow" in parts:
         narrow(rounds=301)
     if "chain" in parts:
         chain(rounds=5)
+    if "watched" in parts:
+        watched(show)
 
 
 if __name__ == "__main__":

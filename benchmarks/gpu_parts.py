@@ -23,8 +23,9 @@ from ckptcli.backends.registry import open_backend
 from ckptcli.checkpoint.strategies.registry import parse_strategy
 from ckptcli.errors import UntrackedBackwardWarning
 from ckptcli.events import Event, Level, NodeCreated, Recomputed, Recorder
-from ckptcli.measure.record import RunRecord, StrategyRecord
+from ckptcli.measure.record import RunRecord
 from ckptcli.measure.rounds import Plan
+from ckptcli.measure.row import Row
 from ckptcli.profiling.profile import profile
 from ckptcli.report.log import burn_line
 from ckptcli.units import duration, size
@@ -158,10 +159,10 @@ def network(target: Target, layers: int, n: int, max_time_s: float) -> None:
     record = profile(workload, STRATEGIES, backend=target.backend, plan=Plan(max_time_s=max_time_s))
     for failure in record.failures:
         target.hold(False, f"n = {n}, {failure.strategy}: {failure.message}")
-    spread = _hold_outcomes(target, workload, [s.strategy for s in record.strategies])
+    spread = _hold_outcomes(target, workload, [s.strategy for s in record.rows])
     _hold_record(target, n, record)
     target.parts.setdefault("networks", []).append(_figures(record, n, spread))
-    for strategy in record.strategies:
+    for strategy in record.rows:
         print(f"  {record.title}: {_line(strategy)}")
 
 
@@ -211,10 +212,10 @@ def _differences(
 
 def _hold_record(target: Target, n: int, record: RunRecord) -> None:
     """Every loss is a number, and what recomputes peaks below what does not."""
-    for strategy in record.strategies:
+    for strategy in record.rows:
         loss = strategy.outcome.loss
         target.hold(math.isfinite(loss), f"n = {n}, {strategy.strategy}: the loss is {loss}")
-    peaks = {strategy.strategy: _peak_bytes(strategy) for strategy in record.strategies}
+    peaks = {strategy.strategy: _peak_bytes(strategy) for strategy in record.rows}
     if "none" not in peaks:
         return
     for name in peaks.keys() - {"none"}:
@@ -224,7 +225,7 @@ def _hold_record(target: Target, n: int, record: RunRecord) -> None:
         )
 
 
-def _peak_bytes(strategy: StrategyRecord) -> int:
+def _peak_bytes(strategy: Row) -> int:
     memory = strategy.memory
     return max(memory.ledger_peak_forward_bytes, memory.ledger_peak_backward_bytes)
 
@@ -236,11 +237,11 @@ def _figures(record: RunRecord, n: int, spread: float | None) -> dict[str, Any]:
         "spread": spread,
         "rounds": record.rounds,
         "warnings": list(record.warnings),
-        "strategies": [_strategy_figures(strategy) for strategy in record.strategies],
+        "strategies": [_strategy_figures(strategy) for strategy in record.rows],
     }
 
 
-def _strategy_figures(strategy: StrategyRecord) -> dict[str, Any]:
+def _strategy_figures(strategy: Row) -> dict[str, Any]:
     memory = asdict(strategy.memory)
     del memory["peak_live"]
     times = strategy.times or {}
@@ -254,7 +255,7 @@ def _strategy_figures(strategy: StrategyRecord) -> dict[str, Any]:
     }
 
 
-def _line(strategy: StrategyRecord) -> str:
+def _line(strategy: Row) -> str:
     memory, allocator = strategy.memory, strategy.memory.allocator_backward
     reserved = None if allocator is None else allocator.reserved_bytes
     beside = "" if reserved is None else f", reserved {size(reserved)}"

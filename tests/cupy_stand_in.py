@@ -111,6 +111,7 @@ class Library(ModuleType):
                 getDeviceCount=lambda: 2,
                 getDeviceProperties=lambda index: properties,
                 CUDARuntimeError=RuntimeError,
+                driverGetVersion=lambda: 12040,
             ),
         )
 

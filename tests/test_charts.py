@@ -15,7 +15,7 @@ from ckptcli.report.charts import (
     byte_ticks,
     common_span,
     decimal_ticks,
-    peak_point,
+    highest_point,
     place_marks,
     resample,
     timeline_chart,
@@ -50,10 +50,10 @@ def test_no_op_and_no_peak_is_lost(forward: int, backward: int, columns: int) ->
             assert column.point is not None
             stretch = points[column.first : column.last + 1]
             assert column.point.high_bytes == max(p.high_bytes for p in stretch)
-    highest = peak_point([*drawn.forward, *drawn.backward])
+    highest = highest_point([*drawn.forward, *drawn.backward])
     assert highest is not None
-    assert sampled.peak is not None
-    assert sampled.points[sampled.peak] == highest
+    assert sampled.highest is not None
+    assert sampled.points[sampled.highest] == highest
 
 
 def test_passes_of_one_picture_share_their_columns() -> None:

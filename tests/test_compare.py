@@ -292,7 +292,7 @@ def test_the_screen_has_both_figures_the_ratio_and_the_reason(
     write("b.json", run(1.2))
     assert run_command(["compare", "a.json", "b.json"]) == 0
     out = capsys.readouterr().out
-    assert "base: a.json: n = 1024, layers = 2; 15 rounds in 1 process; ckpt 0.1.0" in out
+    assert "base: a.json: silu, n = 1024, layers = 2; 15 rounds in 1 process; ckpt 0.1.0" in out
     assert re.search(r"total +100\.\d+ms \[100\.\d+ 100\.\d+\] +120\.\d+ms \[120", out)
     assert "1.20x [1." in out
     assert "unclear, since the base has samples of 1 process" in out

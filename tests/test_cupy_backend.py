@@ -17,6 +17,7 @@ from ckptcli.backends.libraries.cupy_library import CupyLibrary
 from ckptcli.backends.random_keys import Distribution, RandomKey
 from ckptcli.checkpoint.strategies.registry import parse_strategy
 from ckptcli.errors import DtypeError
+from ckptcli.measure.machine import Accelerator
 from ckptcli.profiling.memory_pass import memory_pass
 from ckptcli.profiling.out_of_memory import PassOutOfMemory
 from ckptcli.verify.check import check
@@ -71,6 +72,7 @@ def test_ops_are_numpys(backend: Backend, name: str) -> None:
 def test_a_profile_is_timed_by_events(backend: Backend, cupy: Any) -> None:
     record = profile(SiluWorkload(2, 8), backend=backend, plan=Plan(2, 0))
     assert (record.device, record.library) == ("Cupy(Cuda(0))", "CuPy 13.0.0")
+    assert record.machine.accelerator == Accelerator("Stand-in", 2**34, "CUDA 12.4")
     for entry in record.rows:
         assert {sample.forward_s for sample in entry.samples} == {0.5}
         assert entry.memory.allocator_backward is not None

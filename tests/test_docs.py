@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ckptcli.cli.main import COMMANDS, run_command
-from ckptcli.report.drawing.style import WHYS
+from ckptcli.report.looks import WHYS
 
 ROOT = Path(__file__).parent.parent
 

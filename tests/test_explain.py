@@ -15,9 +15,11 @@ from ckptcli.measure.record_json import record_object
 from ckptcli.measure.rounds import Plan
 from ckptcli.measure.statistics import TimeVerdict, describe
 from ckptcli.profiling.profile import profile
-from ckptcli.report.console import WORD_STYLES, Screen, render_run
+from ckptcli.report.console import render_run
 from ckptcli.report.distribution import _rows
 from ckptcli.report.glossary import ALIASES, GLOSSARY, define
+from ckptcli.report.looks import WORDS
+from ckptcli.report.screen import Screen
 from ckptcli.workloads.silu import SiluWorkload
 
 
@@ -54,7 +56,7 @@ def test_every_fate_of_a_node(record: RunRecord) -> None:
 
 def test_every_verdict_and_judgement() -> None:
     assert defined(set(get_args(TimeVerdict)))
-    assert defined(set(WORD_STYLES))
+    assert defined(set(WORDS))
 
 
 def test_every_metric_of_a_condition() -> None:
@@ -87,7 +89,7 @@ def test_aliases_lead_to_terms_and_hide_none() -> None:
     ("words", "head"),
     [
         (["saved"], "saved (saved_bytes, saved_tensors)"),
-        (["peak_bytes"], "ledger peak ("),
+        (["peak_bytes"], "peak ("),
         (["gradient", "of", "a", "parameter"], "gradient of a parameter ("),
         (["Held  ONLY"], "held only\n"),
         (["params", "+", "input"], "params + input ("),

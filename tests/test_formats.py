@@ -16,21 +16,25 @@ from xml.etree import ElementTree
 
 import pytest
 
-from ckptcli import units
 from ckptcli.errors import UsageError
 from ckptcli.measure.analysis import analysed
+from ckptcli.measure.origin import Origin
 from ckptcli.measure.record import RunRecord
 from ckptcli.measure.record_json import read_record
 from ckptcli.measure.rounds import Plan
-from ckptcli.measure.row import Row
+from ckptcli.measure.row import Passes, Row
 from ckptcli.measure.trace import Trace
 from ckptcli.profiling.profile import profile
-from ckptcli.report.charts import common_span, curve
-from ckptcli.report.comparison import HEADER, command_line, rows
+from ckptcli.report import comparison, readings
+from ckptcli.report.charts import common_span, curves_of
+from ckptcli.report.comparison import command_line
 from ckptcli.report.drawing.markup import Markup, element, escaped
 from ckptcli.report.formats import exporter_for, registry
 from ckptcli.report.formats.csv import HEADER as CSV_HEADER
+from ckptcli.report.gradient_table import gradient_table
 from ckptcli.workloads.silu import SiluWorkload
+from tests.picture_records import engines, gradient, module
+from tests.records import run_record
 
 NASTY = "</script><b>|\"quoted\", 'it' & `code` [a](b) *x* $y$\r\n\x00\udc80"
 UNICODE = "größe 検査 µ 🙂"
@@ -52,11 +56,10 @@ def named(record: RunRecord, *names: str) -> RunRecord:
     ]
     whole = replace(
         record,
-        title=names[0],
         warnings=names,
         stopped=names[0],
-        workload={"name": names[0], names[0]: names[0]},
-        config={names[0]: list(names)},
+        workload={"name": names[0], "title": names[0], names[0]: names[0]},
+        config={names[0]: names},
         machine=replace(
             record.machine, cpu=names[0], blas=None, openblas_variables={names[0]: names[0]}
         ),
@@ -68,7 +71,7 @@ def renamed(trace: Trace, name: str) -> Trace:
     return replace(
         trace,
         timeline=tuple(replace(p, op=name) for p in trace.timeline),
-        nodes=tuple(replace(n, op=name, fate=name) for n in trace.nodes),
+        nodes=tuple(replace(n, op=name, source=name) for n in trace.nodes),
         lives=tuple(replace(life, why=name) for life in trace.lives),
     )
 
@@ -76,7 +79,7 @@ def renamed(trace: Trace, name: str) -> Trace:
 def derived_anew(record: RunRecord, *strategies: Row) -> RunRecord:
     """The record with these strategies and no figure left from what it was before."""
     bare = [replace(s, times=None, ratios=None, judgement=None) for s in strategies]
-    return analysed(replace(record, strategies=tuple(bare)))
+    return analysed(replace(record, rows=tuple(bare)))
 
 
 def untraced(strategy: Row) -> Row:
@@ -95,14 +98,19 @@ def records() -> dict[str, RunRecord]:
         "cut trace": cut,
         "no reference": derived_anew(two, second),
         "no samples": derived_anew(
-            replace(two, partial=True), *(replace(s, samples=(), warmup=()) for s in two.rows)
+            replace(two, partial=True), *(replace(s, passes=Passes()) for s in two.rows)
         ),
-        "few samples": derived_anew(two, *(replace(s, samples=s.samples[:2]) for s in two.rows)),
+        "few samples": derived_anew(
+            two, *(replace(s, passes=Passes((), s.samples[:2])) for s in two.rows)
+        ),
         "nothing traced": derived_anew(two, *map(untraced, two.rows)),
         "no strategy": derived_anew(two),
         "unicode names": named(two, UNICODE, "ß"),
         "nasty names": named(two, NASTY, NASTY + "2"),
         "many strategies": derived_anew(two, *many),
+        "other engines": engines(),
+        "a module": module(),
+        "one gradient": gradient(),
     }
 
 
@@ -133,8 +141,10 @@ def test_every_format_takes_every_record(name: str, record: RunRecord) -> None:
         assert content.endswith("\n")
 
 
-def test_json_reads_back(record: RunRecord) -> None:
-    assert read_record(rendered("json", record), "x") == record
+@pytest.mark.parametrize("name", [name for name, known in RECORDS.items() if known.rows])
+def test_json_reads_back(name: str) -> None:
+    """A file of a run has at least one row."""
+    assert read_record(rendered("json", RECORDS[name]), "x") == RECORDS[name]
 
 
 def test_csv_has_a_row_for_each_sample(record: RunRecord) -> None:
@@ -142,17 +152,17 @@ def test_csv_has_a_row_for_each_sample(record: RunRecord) -> None:
     assert tuple(header) == CSV_HEADER
     position = 0
     for strategy in record.rows:
-        phases = [("warmup", s) for s in strategy.warmup] + [
+        phases = [("warmup", s) for s in strategy.passes.warmup] + [
             ("counted", s) for s in strategy.samples
         ]
         for number, (phase, sample) in enumerate(phases):
             assert rows[position] == [
-                strategy.strategy.replace("\0", "\ufffd"),
+                record.label(strategy).replace("\0", "\ufffd"),
                 phase,
                 "0",
                 str(number),
-                repr(sample.forward_s),
-                repr(sample.backward_s),
+                "" if sample.forward_s is None else repr(sample.forward_s),
+                "" if sample.backward_s is None else repr(sample.backward_s),
                 repr(sample.total_s),
                 str(sample.repeats),
             ]
@@ -164,7 +174,7 @@ def test_csv_counts_the_rounds_of_each_process() -> None:
     two = RECORDS["two strategies"]
     first = two.rows[0]
     samples = tuple(replace(s, process=i % 2) for i, s in enumerate(first.samples))
-    text = rendered("csv", replace(two, strategies=(replace(first, warmup=(), samples=samples),)))
+    text = rendered("csv", replace(two, rows=(replace(first, passes=Passes((), samples)),)))
     rows = list(csv.DictReader(io.StringIO(text)))
     assert [(row["process"], row["round"]) for row in rows] == [
         (str(i % 2), str(i // 2)) for i in range(6)
@@ -174,15 +184,21 @@ def test_csv_counts_the_rounds_of_each_process() -> None:
 def test_markdown_has_a_whole_table(record: RunRecord) -> None:
     text = rendered("md", record)
     table = [line for line in text.split("\n") if line.startswith("|")]
-    assert len(table) == 2 + len(record.rows)
-    for line in table:
-        assert len(re.findall(r"(?<!\\)\|", line)) == len(HEADER) + 1
-    assert set(table[1]) <= set("|-: ")
+    tables = [comparison.table(record), gradient_table(record)]
+    for drawn in tables:
+        if drawn is None:
+            continue
+        lines, table = table[: 2 + len(record.rows)], table[2 + len(record.rows) :]
+        assert len(lines) == 2 + len(record.rows)
+        for line in lines:
+            assert len(re.findall(r"(?<!\\)\|", line)) == len(drawn.columns) + 1
+        assert set(lines[1]) <= set("|-: ")
+    assert table == []
     assert not re.search("[<\x00\udc80]", text)
     assert "\r" not in text
     for strategy in record.rows:
         if strategy.judgement is not None:
-            assert strategy.judgement.word in text
+            assert f": {strategy.judgement.word}: " in text
 
 
 class Page(HTMLParser):
@@ -247,13 +263,94 @@ def test_html_has_every_part() -> None:
         "Reproduce",
         "Machine",
         two.rows[1].device,
-        two.rows[1].judgement.reason if two.rows[1].judgement else "",
+        readings.figures(two.rows[1], two),
     ):
         assert line in shown
     titles = [value for name, value in page.attributes if name == "title"]
-    assert "node 4, matmul of 3, 0, [8, 8] 256 B: saved, used 4 times in backward" in titles
+    node = "node 4, matmul of 3, 0, [8, 8] 256 B: saved, used 4 times in backward; made at "
+    assert [title for title in titles if re.fullmatch(rf"{re.escape(node)}\S+silu.py:\d+", title)]
     nodes = sum(len(strategy.trace.nodes) for strategy in two.rows)
     assert sum(title.startswith("node ") for title in titles) == nodes
+
+
+@pytest.mark.parametrize("name", ["other engines", "a module", "two strategies"])
+def test_every_row_has_a_card_a_colour_and_a_place_in_the_pictures(name: str) -> None:
+    """A row with only a reason has a card that says it; one without a peak stands below."""
+    record = RECORDS[name]
+    text = rendered("html", record)
+    cards = re.findall(r'<div class="card"><h3>(.*?)</h3>', text)
+    assert len(cards) == len(record.rows)
+    for i, (card, row) in enumerate(zip(cards, record.rows)):
+        assert f'class="swatch series{i}"' in card
+        assert f"<span>{record.label(row)}</span>" in card
+        if not row.samples:
+            continue
+        point = (
+            rf'<circle [^>]*class="area series{i}"[^>]*><title>{record.label(row)}: [^<]*, peak '
+        )
+        assert re.search(point, text)
+        lane = rf'<text [^>]*class="ink halo"[^>]*>{record.label(row)}: median '
+        assert re.search(lane, text)
+        rounds = re.findall(rf'class="area series{i}"[^>]*><title>round (\d+): ', text)
+        assert rounds == [str(n + 1) for n in range(len(row.samples))]
+
+
+def test_rows_keep_their_colours_where_others_have_no_pass() -> None:
+    """The second row of two is drawn alone: it has the second colour all the same."""
+    first, second = RECORDS["two strategies"].rows
+    record = derived_anew(RECORDS["two strategies"], replace(first, trace=None), second)
+    picture = rendered("svg", record)
+    assert "line series1" in picture
+    assert "line series0" not in picture
+
+
+def test_the_page_names_lines_of_the_program() -> None:
+    two = RECORDS["two strategies"]
+    row = two.rows[0]
+    live = replace(row.memory.peak_live.largest[0], source="mlp.py:12")
+    memory = replace(row.memory, peak_live=replace(row.memory.peak_live, largest=(live,)))
+    page = parsed(rendered("html", derived_anew(two, replace(row, memory=memory), *two.rows[1:])))
+    assert "made at" in page.text
+    assert "mlp.py:12" in page.text
+    assert "made at" not in parsed(rendered("html", run_record())).text
+
+
+def test_the_page_has_no_folder_in_its_title_and_says_its_name_once() -> None:
+    text = rendered("html", RECORDS["a module"])
+    heading = "module mlp.py:make, Sequential with 1,234 parameters"
+    assert f"<title>{heading} - ckpt</title>" in text
+    assert f"<h1>{heading}</h1>" in text
+    graph = run_record(workload={"name": "graph", "title": "graph = a b/c.json:1, ops = 3"})
+    assert "<h1>graph c.json:1, ops = 3</h1>" in rendered("html", graph)
+
+
+def test_page_and_markdown_say_when_where_and_at_which_commit() -> None:
+    origin = Origin("2026-01-31T12:00:00Z", "host", "0123456789abcdef" * 2, is_clean=False)
+    record = replace(RECORDS["two strategies"], origin=origin)
+    line = "2026-01-31 12:00:00 UTC on host, commit 0123456789ab with changes"
+    assert line in parsed(rendered("html", record)).text
+    assert line in rendered("md", record)
+    assert f"{origin.commit} with changes" in parsed(rendered("html", record)).text
+
+
+def test_page_and_markdown_have_the_table_of_gradients() -> None:
+    record = RECORDS["one gradient"]
+    assert "lnZ/N = 211.500000000000000" in rendered("md", record)
+    for text in (rendered("md", record), rendered("html", record)):
+        assert "0.844000000000000" in text
+        assert "finite difference = 0.844050000000000" in text
+
+
+def test_the_legend_of_a_png_is_outside_the_curves() -> None:
+    """With more rows the picture is higher, its axes are not lower."""
+    if not PLOT:
+        pytest.skip("matplotlib is not installed")
+    two, many = (
+        struct.unpack(">II", exporter_for("a.png", None).render(RECORDS[name])[16:24])  # type: ignore[arg-type]
+        for name in ("two strategies", "many strategies")
+    )
+    assert many[0] == two[0]
+    assert many[1] == two[1] + 8 * 40
 
 
 def test_html_is_shown_as_far_as_it_goes() -> None:
@@ -269,11 +366,11 @@ def test_svg_is_xml_and_names_each_op(record: RunRecord) -> None:
     assert re.findall(r"https?:[^\"]*", text) == ["http://www.w3.org/2000/svg"]
     assert not re.search(r"\b(nan|inf)\b|\bid=", text)
     titles = [title.text or "" for title in root.iter(f"{SVG_SPACE}title")]
-    span = common_span(curve(s.strategy, s.trace) for s in record.rows)
+    span = common_span(curves_of(record))
     assert len(titles) == span.ops
     words = "\n".join(titles)
-    for strategy in record.rows:
-        for point in strategy.trace.timeline:
+    for _, trace in record.rows_with_trace:
+        for point in trace.timeline:
             assert f"node {point.node}" in words
 
 
@@ -286,7 +383,7 @@ def test_svg_says_what_happens_at_an_op() -> None:
         "balanced: matmul, node 4, [8, 8] 256 B; 1.2 KiB live"
     )
     words = "\n".join(text.text or "" for text in root.iter(f"{SVG_SPACE}text"))
-    assert "none peaks at " in words
+    assert "none: at most " in words
     assert "backward, 10 to 15 ops" in words
 
 
@@ -315,20 +412,18 @@ def test_trace_events_are_valid(record: RunRecord) -> None:
 
 def test_trace_is_the_record(record: RunRecord) -> None:
     events = json.loads(rendered("trace", record))["traceEvents"]
-    for process, strategy in enumerate(record.rows, start=1):
+    for process, (strategy, trace) in enumerate(record.rows_with_trace, start=1):
         own = [event for event in events if event["pid"] == process]
-        timeline = strategy.trace.timeline
+        timeline = trace.timeline
         counted = [event["args"]["bytes"] for event in own if event["ph"] == "C"]
         assert counted == [p.high_bytes for p in timeline] + [p.end_bytes for p in timeline[-1:]]
         ops = [event for event in own if event["ph"] == "X" and event["cat"] != "tensor"]
         assert [(e["cat"], e["args"]["node"]) for e in ops] == [(p.phase, p.node) for p in timeline]
         lives = [event for event in own if event["ph"] == "X" and event["cat"] == "tensor"]
-        assert len(lives) == len(strategy.trace.lives)
-        assert sum(e["args"]["bytes"] for e in lives) == sum(
-            life.bytes for life in strategy.trace.lives
-        )
+        assert len(lives) == len(trace.lives)
+        assert sum(e["args"]["bytes"] for e in lives) == sum(life.bytes for life in trace.lives)
         names = [event for event in own if event["name"] == "process_name"]
-        assert [event["args"]["name"] for event in names] == [strategy.strategy]
+        assert [event["args"]["name"] for event in names] == [record.label(strategy)]
 
 
 @pytest.mark.skipif(not PLOT, reason="matplotlib is not installed")
@@ -355,7 +450,7 @@ def test_the_command_measures_the_same_again() -> None:
         "--dtype float32 --seed 0 --reps 6"
     )
     config = {"workload_text": "graph:a b.json#7", "threads": 2, "processes": 1, "warmup": 3}
-    graph = replace(two, workload={"name": "graph"}, config=config)
+    graph = replace(two, workload={"name": "graph", "title": "graph = b.json"}, config=config)
     assert command_line(graph) == (
         "ckpt run --strategy none --strategy balanced --workload 'graph:a b.json#7' "
         "--seed 0 --threads 2 --reps 6 --warmup 3 --processes 1"
@@ -371,12 +466,3 @@ def test_only_markup_is_taken_as_it_is() -> None:
         '<line x1="1" y1="0" stroke-width="1.26"></line>'
     )
     assert escaped("a\x00\x1b\udc80\ufffeb") == "a\ufffd\ufffd\ufffd\ufffdb"
-
-
-def test_the_peak_is_the_ledgers_with_temporaries_beside_it() -> None:
-    record = RECORDS["two strategies"]
-    memory = replace(record.rows[0].memory, traced_peak_forward_bytes=2**30)
-    strategy = replace(record.rows[0], memory=memory)
-    (row,) = rows(replace(record, strategies=(strategy,)))
-    peak = row[HEADER.index("peak")]
-    assert peak.whole == f"{units.size(memory.ledger_peak_bytes)}, with temporaries 1.0 GiB"

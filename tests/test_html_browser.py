@@ -17,6 +17,7 @@ import subprocess
 import time
 import zlib
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ from ckptcli.measure.rounds import Plan
 from ckptcli.profiling.profile import profile
 from ckptcli.report.formats import exporter_for
 from ckptcli.workloads.silu import SiluWorkload
-from tests.test_formats import RECORDS
+from tests.test_formats import RECORDS, derived_anew
 
 CHROMIUM = shutil.which("chromium")
 
@@ -160,7 +161,9 @@ def write(directory: Path, name: str, record_name: str) -> Path:
     return path
 
 
-@pytest.fixture(params=["two strategies", "nasty names", "many strategies", "no samples"])
+@pytest.fixture(
+    params=["two strategies", "nasty names", "many strategies", "no samples", "other engines"]
+)
 def page(request: pytest.FixtureRequest, browser: Browser, tmp_path: Path) -> Browser:
     browser.look()
     browser.open(write(tmp_path, "report.html", request.param))
@@ -192,6 +195,28 @@ def test_the_page_is_narrow_enough_for_a_phone(page: Browser) -> None:
         assert page.evaluate("document.scrollingElement.scrollWidth") <= width
 
 
+@pytest.mark.parametrize("name", ["two strategies", "other engines", "one gradient"])
+def test_tables_fit_a_screen_of_1280_pixels(browser: Browser, tmp_path: Path, name: str) -> None:
+    browser.look(width=1280)
+    browser.open(write(tmp_path, "report.html", name))
+    wider = "[...document.querySelectorAll('.wide')].filter(e => e.scrollWidth > e.clientWidth)"
+    assert browser.evaluate("document.querySelectorAll('.wide table').length") > 0
+    assert browser.evaluate(f"{wider}.length") == 0
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_every_colour_of_a_row_can_be_read(browser: Browser, tmp_path: Path, dark: bool) -> None:
+    rows = RECORDS["many strategies"].rows
+    twelve = [replace(rows[i % 2], strategy=f"s{i}", reference=i == 0) for i in range(12)]
+    record = derived_anew(RECORDS["many strategies"], *twelve)
+    path = tmp_path / "report.html"
+    path.write_text(str(exporter_for("report.html", None).render(record)), encoding="utf-8")
+    browser.look(dark=dark)
+    browser.open(path)
+    contrast = browser.evaluate(CONTRAST)
+    assert contrast["worst"] >= 4.5, contrast
+
+
 def test_the_picture_opens_alone(browser: Browser, tmp_path: Path) -> None:
     browser.open(write(tmp_path, "timeline.svg", "nasty names"))
     picture = browser.look(width=820, height=420)
@@ -212,7 +237,14 @@ def test_a_person_can_read_it_in_light_and_dark(browser: Browser, tmp_path: Path
         assert contrast["count"] > 100
         assert contrast["worst"] >= 4.5, contrast
     shown = browser.evaluate("document.body.innerText")
-    for text in ("balanced", "effective", "Memory over the pass", "Time against peak", "Machine"):
+    for text in (
+        "balanced",
+        "effective",
+        "Live bytes over the pass",
+        "Samples",
+        "Time against peak",
+        "Machine",
+    ):
         assert text in shown
 
 

@@ -139,7 +139,7 @@ def test_the_record_and_the_screen_tell_it() -> None:
     record = profile(NETWORK, ["none", strategy], plan=Plan(1, 0))
     none, own = record.rows
     assert (none.memory.offloaded_bytes, own.memory.offloaded_bytes) == (0, LAYERS * TENSOR_BYTES)
-    assert "and 6.0 KiB on the host after forward" in render_run(record, Screen())
+    assert "holds 6.0 KiB more on the host" in render_run(record, Screen())
 
 
 def two_uses(dev: Device, policy: Policy) -> tuple[Tensor, Tensor]:

@@ -17,7 +17,7 @@ from ckptcli.cli.command import OptionsCommand
 from ckptcli.cli.line import Line
 from ckptcli.cli.main import COMMANDS as EVERY_COMMAND, root
 from ckptcli.cli.names import NAMES
-from ckptcli.cli.profiles import child_arguments, recorded
+from ckptcli.cli.runs import child_arguments, recorded
 from ckptcli.cli.settings import checked_defaults
 from ckptcli.config import FoundConfig, named_config
 from ckptcli.errors import UsageError
@@ -137,7 +137,7 @@ def test_the_line_of_a_module_names_it_and_no_workload() -> None:
     line = command_line(run_record(none_record(), balanced_record(), config=config)) or ""
     assert " --module net.py:make " in line
     assert " --seed 0 " in line
-    for flag in ("--workload", "--layers", "--backend", "--processes"):
+    for flag in ("--workload", "--layers", "--backend"):
         assert flag not in line
 
 
@@ -232,7 +232,7 @@ def test_force_replaces_files_and_nothing_else() -> None:
         for option in options_of(options_class(name))
         if option.name == "force"
     }
-    assert having == {"run", "config"}
+    assert having == {"run", "show", "compare", "config"}
     (force,) = [option for option in OPTIONS_OF_RUN if option.name == "force"]
     assert force.help == "Replace files that exist."
 

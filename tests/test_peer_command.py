@@ -214,13 +214,13 @@ def test_an_engine_whose_library_is_missing(monkeypatch: pytest.MonkeyPatch) -> 
 )
 def test_jaxs_table_comes_out_of_the_command(name: str, row: str) -> None:
     strategy = f"{ONE_REGION},policy=save_only_these_names({name})"
-    arguments = ["-l", "6", "-n", "8", "--reps", "1", "-s", strategy, "--no-reference", "-q"]
+    arguments = ["-l", "6", "-n", "8", "--reps", "1", "-s", strategy, "--no-reference"]
     done = subprocess.run(
         [*CKPT, "run", *arguments, "--engine", "jax"], capture_output=True, text=True
     )
-    assert (done.returncode, done.stderr) == (0, "")
+    assert done.returncode == 0, done.stderr
     assert f"jax {strategy} (JAX " in done.stdout
-    assert f"\n  recomputes {row}\n  loss within" in done.stdout
+    assert f"\n  recomputes {row}\n" in done.stdout
 
 
 @pytest.mark.slow

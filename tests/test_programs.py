@@ -54,7 +54,8 @@ def test_what_a_record_says_of_it(tmp_path: Path) -> None:
     path = tmp_path / "mine.py"
     path.write_text(SQUARE)
     record = profile(f"{path}:make", ["none", "balanced"], plan=Plan(2))
-    assert record.workload == {"name": "program", "file": str(path), "function": "make"}
+    settings = {"name": "program", "file": str(path), "function": "make"}
+    assert record.workload == {**settings, "title": record.title}
     assert record.title == f"program = {path}:make"
     assert [s.outcome.loss for s in record.rows] == [22.25, 22.25]
 

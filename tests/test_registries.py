@@ -10,8 +10,8 @@ import ckptcli.workloads as package
 from ckptcli.backends.registry import libraries, open_backend
 from ckptcli.checkpoint.strategies.registry import parse_strategy, registry
 from ckptcli.errors import UnknownNameError, UsageError
+from ckptcli.options.workload import WorkloadOptions
 from ckptcli.workloads import registry as workloads
-from ckptcli.workloads.options import WorkloadOptions
 
 
 def test_a_workload_is_registered_by_the_file_of_its_name() -> None:

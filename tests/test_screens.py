@@ -13,14 +13,17 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
+from rich.cells import cell_len
 
 from ckptcli.measure.memory import LiveTensor, Memory
 from ckptcli.measure.record import RunRecord
 from ckptcli.measure.row import Row
 from ckptcli.measure.trace import TimelinePoint
-from ckptcli.report.comparison import machine_line
-from ckptcli.report.console import Screen, render_run
+from ckptcli.report.console import next_commands, render_run
+from ckptcli.report.screen import Screen
+from ckptcli.report.surroundings import machine_line
 from tests.helpers import DATA
+from tests.picture_records import engines, gradient, module
 from tests.records import BASE, MACHINE, TENSOR, balanced_record, none_record, run_record
 
 SCREENS = DATA / "screens"
@@ -73,22 +76,34 @@ RUNS: dict[str, Callable[[], RunRecord]] = {
     "unclear": unclear,
     "alone": alone,
     "several": several,
+    "engines": engines,
+    "module": module,
+    "gradient": gradient,
 }
 
+WIDTHS = (40, 60, 80, 120)
+
 GOLDEN = [
-    *(("run", width, glyphs, "plain") for width in (120, 80, 60) for glyphs in ("utf8", "ascii")),
+    *(("run", width, glyphs, "plain") for width in WIDTHS for glyphs in ("utf8", "ascii")),
+    ("run", 80, "utf8", "quiet"),
     ("run", 80, "utf8", "verbose"),
     ("run", 60, "ascii", "verbose"),
     ("unclear", 80, "utf8", "plain"),
     ("alone", 80, "utf8", "verbose"),
     ("several", 120, "utf8", "plain"),
     ("several", 80, "ascii", "plain"),
+    *(("engines", width, "utf8", "plain") for width in WIDTHS),
+    ("engines", 60, "ascii", "verbose"),
+    ("module", 80, "utf8", "plain"),
+    ("module", 40, "ascii", "plain"),
+    ("gradient", 80, "utf8", "quiet"),
+    ("gradient", 40, "utf8", "quiet"),
 ]
 
 
 def screen(run: str, width: int, glyphs: str = "utf8", kind: str = "plain") -> str:
     shown = Screen(width=width, unicode=glyphs == "utf8")
-    return render_run(RUNS[run](), shown, verbose=kind == "verbose")
+    return render_run(RUNS[run](), shown, verbose=kind == "verbose", quiet=kind == "quiet")
 
 
 @pytest.mark.parametrize(("run", "width", "glyphs", "kind"), GOLDEN)
@@ -105,51 +120,116 @@ def test_every_golden_file_belongs_to_a_test() -> None:
     assert {path.name for path in SCREENS.iterdir()} == names
 
 
-SEEDS_LINES = ("device = ", "params + input ", "rep ", "reps ")
-SENTENCES = ("  ", "the time ratio is unclear", "at the peak of backward:", "live bytes over")
-"""Sentences are left to the terminal to wrap: a script reads one line each."""
-
-
-def must_fit(line: str) -> bool:
-    if line.startswith(SEEDS_LINES) or "stopped: " in line:
-        return False
-    is_sentence = line.startswith(SENTENCES[1:]) or re.match(r"  [a-z]", line)
-    return not is_sentence
+SEEDS_LINES = ("device = ", "params + input ", "after forward ", "rep ", "reps ")
+"""A script reads one line each: they are left to the terminal to wrap."""
 
 
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize("glyphs", ["utf8", "ascii"])
-@pytest.mark.parametrize("width", [60, 80, 100, 120, 200])
+@pytest.mark.parametrize("width", [*WIDTHS, 100, 200])
 @pytest.mark.parametrize("run", RUNS)
-def test_tables_and_pictures_fit(run: str, width: int, glyphs: str) -> None:
+def test_no_line_is_wider_than_the_screen(run: str, width: int, glyphs: str) -> None:
     for line in screen(run, width, glyphs, "verbose").splitlines():
-        assert not must_fit(line) or len(line) <= width, line
+        assert line.startswith(SEEDS_LINES) or cell_len(line) <= width, line
 
 
-@pytest.mark.parametrize("width", [60, 80, 120])
+@pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("run", RUNS)
 def test_ascii_is_ascii(run: str, width: int) -> None:
     assert screen(run, width, "ascii", "verbose").isascii()
 
 
-@pytest.mark.parametrize("width", [60, 80, 120])
+@pytest.mark.parametrize("glyphs", ["utf8", "ascii"])
+@pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("run", RUNS)
-def test_no_cell_is_cut(run: str, width: int) -> None:
-    assert "…" not in screen(run, width, "utf8", "verbose")
+def test_every_row_of_the_table_has_its_whole_name_and_its_peak(
+    run: str, width: int, glyphs: str
+) -> None:
+    """What is left out are columns; the table has a line for each row, whatever the width."""
+    record = RUNS[run]()
+    text = screen(run, width, glyphs, "verbose")
+    assert "…" not in text
+    for row in record.rows:
+        peak = r"[\d.]+ MiB|n/a"
+        in_table = re.compile(rf"^{re.escape(record.label(row))} .*({peak})", flags=re.M)
+        assert in_table.search(text), record.label(row)
 
 
-@pytest.mark.parametrize("width", [60, 80, 120])
-def test_names_and_words_of_the_table_stand_whole(width: int) -> None:
-    text = screen("run", width)
-    (row,) = [line for line in text.splitlines() if re.match(r" *balanced +\d.*MiB.*ms", line)]
-    assert row.split()[-1] == "same"
-    assert re.search(r"^ *strategy .*peak.*total", text, flags=re.M)
+def test_the_narrower_the_fewer_columns_and_the_wider_the_more_details() -> None:
+    def columns(width: int) -> list[str]:
+        lines = screen("run", width).splitlines()
+        (head,) = [line for line in lines if line.startswith("strategy ")]
+        return re.split(r" {2,}", head)
+
+    assert columns(40) == ["strategy", "saved", "peak", "total"]
+    assert columns(60) == [*columns(40), "vs ref", "verdict"]
+    assert len(columns(80)) < len(columns(120)) == 10
+    assert "15.9%" not in screen("run", 120)
+    assert ", 5 tensors" in screen("run", 200)
+
+
+def test_the_answer_comes_first_one_paragraph_a_row() -> None:
+    lines = screen("engines", 200).splitlines()
+    assert lines[0] == "silu, n = 1024, layers = 2"
+    assert lines[1:6] == [
+        "none: reference: peak 38.0 MiB, holds 20.0 MiB for backward, takes 100.20ms",
+        "balanced: effective: peak 34.0 MiB instead of 38.0 MiB (-11 %), holds 8.0 MiB instead of "
+        "20.0 MiB (-60 %) for backward, takes 1.00x the time (same), gradients identical",
+        "torch none: agrees: peak 36.0 MiB, holds 20.0 MiB for backward, takes 100.20ms, "
+        "1.00x that of none (same)",
+        "torch balanced: n/a: it decides op by op",
+        "jax none: agrees: peak n/a, holds 28.0 MiB for backward, takes 150.30ms, "
+        "1.50x that of none (slower)",
+    ]
+    assert lines[7].startswith("strategy ")
+
+
+@pytest.mark.parametrize("run", RUNS)
+def test_quiet_is_the_beginning_of_the_screen_up_to_the_tables(run: str) -> None:
+    quiet, plain = screen(run, 100, kind="quiet"), screen(run, 100)
+    assert plain.startswith(quiet)
+    assert "device = " in plain
+    assert "device = " not in quiet
+
+
+def test_no_sentence_says_again_what_answer_or_table_say() -> None:
+    text = screen("run", 200)
+    assert text.count("34.0 MiB instead of 38.0 MiB") == 1
+    assert text.count("8.0 MiB instead of 20.0 MiB") == 1
+    assert text.count("gradients identical") == 1
+    assert text.count("recomputes") == 1
+
+
+def test_small_figures_are_no_zeros() -> None:
+    memory = replace(none_record().memory, params_input_bytes=49152, after_forward_bytes=131072)
+    text = render_run(run_record(none_record(memory=memory)), Screen(100))
+    assert "params + input          in_use =    48.0 KiB" in text
+    assert "after forward           in_use =   128.0 KiB" in text
+
+
+def test_a_figure_and_its_unit_stay_on_one_line() -> None:
+    for width in range(40, 121):
+        assert not re.search(r"\d$\n *([KMG]iB|%)", screen("engines", width), flags=re.M)
+
+
+def test_titles_have_no_folders() -> None:
+    lines = screen("module", 100).splitlines()
+    assert lines[0] == "module mlp.py:make, Sequential with 1,234 parameters"
+
+
+def test_next_commands_run_the_same_workload() -> None:
+    (export,) = next_commands(run_record())
+    assert export.startswith("ckpt run ")
+    assert " --workload silu --layers 2 --n 1024 " in export
+    assert export.endswith(" --export report.html")
+    longer, _ = next_commands(unclear())
+    assert "--reps 49" in longer
 
 
 @pytest.mark.parametrize("width", [60, 80, 120])
 @pytest.mark.parametrize("position", [0, 10, 20, 30, 39])
-def test_the_mark_of_the_peak_stays_on_the_screen(width: int, position: int) -> None:
-    """Forty ops, the peak at any of them, with a long name."""
+def test_the_mark_of_the_highest_op_stays_on_the_screen(width: int, position: int) -> None:
+    """Forty ops, the highest any of them, with a long name."""
     timeline = tuple(
         TimelinePoint(
             "forward" if i < 20 else "backward",
@@ -165,7 +245,7 @@ def test_the_mark_of_the_peak_stays_on_the_screen(width: int, position: int) -> 
     record = balanced_record()
     record = replace(record, trace=replace(record.trace, timeline=timeline))
     lines = render_run(run_record(none_record(), record), Screen(width=width)).splitlines()
-    (mark,) = [line for line in lines if f"of node {1000 + position}" in line]
+    (mark,) = [line for line in lines if f"node {1000 + position}" in line]
     assert len(mark) <= width
     (drawn,) = [line for line in lines if line.startswith("balanced ") and "|" in line]
     assert drawn[mark.index("▲")] == "█"
@@ -182,8 +262,8 @@ def test_colour_changes_no_text() -> None:
 
 def test_nothing_is_read_as_markup() -> None:
     """Names of programs and of constants come from files."""
-    record = run_record(title="graph = [bold]x[/bold].json:1, ops = 3")
-    assert "[bold]x[/bold].json:1" in render_run(record, Screen(width=120))
+    record = run_record(workload={"title": "graph = [bold]x[bold].json:1, ops = 3"})
+    assert "[bold]x[bold].json:1" in render_run(record, Screen(width=120))
     peak = replace(
         none_record().memory.peak_live,
         largest=(LiveTensor(0, "[red]op", (1,), 4, "temporary"),),
@@ -195,7 +275,7 @@ def test_nothing_is_read_as_markup() -> None:
 
 @pytest.mark.parametrize("run", RUNS)
 def test_no_line_ends_in_blanks(run: str) -> None:
-    for width in (60, 120):
+    for width in WIDTHS:
         assert not re.search(r"[ \t]+$", screen(run, width, kind="verbose"), flags=re.M)
 
 

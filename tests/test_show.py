@@ -126,7 +126,7 @@ def test_views_are_shown_instead_of_the_screen_and_can_be_combined(show: Show) -
     record = run_record()
     timeline = show(record, "--timeline")
     assert timeline.startswith("live bytes over the pass")
-    assert "at the peak of backward" in timeline
+    assert "live at the highest point of backward: " in timeline
     together = show(record, "--timeline", "--stats")
     assert together.endswith(timeline)
     assert "standard deviation" in together

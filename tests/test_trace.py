@@ -327,8 +327,11 @@ def test_costs_by_hand(batch: int, dtype: str, element_bytes: int) -> None:
         assert cost.recomputed_flops == (sigmoids + muls) * value
         moved = sigmoids * sigmoid_moved + muls * mul_moved
         assert cost.recomputed_moved_bytes == element_bytes * moved
-        assert cost.flops_share == cost.recomputed_flops / cost.forward_flops
-        assert cost.moved_bytes_share == cost.recomputed_moved_bytes / cost.forward_moved_bytes
+        assert cost.recomputed_flops_share == cost.recomputed_flops / cost.forward_flops
+        assert (
+            cost.recomputed_moved_bytes_share
+            == cost.recomputed_moved_bytes / cost.forward_moved_bytes
+        )
 
 
 def test_the_shares_at_the_size_of_the_experiment() -> None:

@@ -10,7 +10,7 @@ again gives the same bits. Every result is an array of rank 1 or more, never a N
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
+from functools import cache as _cache
 from typing import Any
 
 import numpy as np
@@ -362,7 +362,7 @@ def dtype_name(x: AnyArray) -> str:
     return _name_of(x.dtype)
 
 
-@cache
+@_cache
 def _name_of(dtype: np.dtype[Any]) -> str:
     """NumPy works a name out anew each time."""
     return str(dtype)

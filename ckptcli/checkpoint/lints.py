@@ -9,6 +9,7 @@ that match nothing, Burn's fallback for constants, one region around everything)
 
 from __future__ import annotations
 
+from array import array
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 
@@ -40,8 +41,12 @@ class PassFacts(Watcher):
         self.names: dict[str, list[int]] = defaultdict(list)
         self.regions: list[RegionClosed] = []
         self.again: Counter[int] = Counter()
-        self.uses: list[tuple[int, int]] = []
+        self._users, self._used = array("q"), array("q")
+
+    @property
+    def uses(self) -> Iterator[tuple[int, int]]:
         """(user, value): a backward step that asked, or a node computed again from the value."""
+        return zip(self._users, self._used)
 
     def _take_created(self, event: NodeCreated) -> None:
         self.created[event.node_id] = event
@@ -53,12 +58,14 @@ class PassFacts(Watcher):
         self.regions.append(event)
 
     def _take_retrieved(self, event: Retrieved) -> None:
-        self.uses.append((event.needed_by, event.node_id))
+        self._users.append(event.needed_by)
+        self._used.append(event.node_id)
 
     def _take_recomputed(self, event: Recomputed) -> None:
         self.again[event.node_id] += 1
         parents = self.created[event.node_id].parents
-        self.uses += ((event.node_id, parent) for parent in parents)
+        self._users.extend([event.node_id] * len(parents))
+        self._used.extend(parents)
 
     def ops(self, nodes: Iterable[int]) -> str:
         """The ops of nodes with their numbers, `6 matmul, 6 sigmoid`."""

@@ -39,7 +39,12 @@ class OptionsCommand(click.Command):
     ) -> None:
         self.options_class = options
         declared = [DeclaredOption(option) for option in options_of(options)]
-        super().__init__(name, params=[*arguments, *declared], **more)
+        super().__init__(
+            name,
+            params=[*arguments, *declared],
+            context_settings={"help_option_names": ["-h", "--help"]},
+            **more,
+        )
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         notes: Sequence[str] = ()

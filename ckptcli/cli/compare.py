@@ -37,7 +37,7 @@ def command(options: CompareOptions, line: Line, base_name: str, new_names: tupl
     for comparison in comparisons:
         for gate in gates:
             check_applies(gate, [entry.strategy for entry in comparison.strategies], True)
-    _print(options, [base_name, *new_names], comparisons)
+    _export_and_print(options, [base_name, *new_names], comparisons)
     if gates:
         warn(_undecided(gates, comparisons), options.notes.quiet)
     fired = [text for c, name in zip(comparisons, new_names) for text in _fired(gates, c, name)]
@@ -66,6 +66,23 @@ def _comparisons(options: CompareOptions, names: Sequence[str]) -> list[RunCompa
         )
         for new in news
     ]
+
+
+def _export_and_print(
+    options: CompareOptions, names: Sequence[str], comparisons: Sequence[RunComparison]
+) -> None:
+    from ckptcli.cli.exports import Exports
+    from ckptcli.report.comparison_files import Comparisons, comparison_exporter_for
+
+    base_name, *new_names = names
+    result = Comparisons(base_name, new_names, comparisons)
+    with Exports(options.export, options.data, comparison_exporter_for) as exports:
+        exports.write(result)
+        exports.check()
+        if exports.to_stdout is None:
+            _print(options, names, comparisons)
+        else:
+            exports.print(result)
 
 
 def _print(

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import Generic, TypeVar
 
 import click
 
 from ckptcli.errors import CkptError, UsageError
 from ckptcli.options.output import ExportOptions, JsonOptions
-from ckptcli.report.formats import Exporter, exporter_for
+from ckptcli.report.formats import Exporter
 from ckptcli.report.output import OutputFile
 
-if TYPE_CHECKING:
-    from ckptcli.measure.record import RunRecord
+Result = TypeVar("Result")
 
 STDOUT = "-"
 
@@ -26,20 +26,26 @@ def stdout_is_data(options: ExportOptions, data: JsonOptions) -> bool:
     return data.as_json or STDOUT in options.export_paths
 
 
-class Exports:
-    """Every export of a run. A file that fails is left alone from then on; `check` raises."""
+class Exports(Generic[Result]):
+    """Every export of a result. A file that fails is left alone from then on; `check` raises."""
 
-    def __init__(self, options: ExportOptions, data: JsonOptions) -> None:
-        """Open all files.
+    def __init__(
+        self,
+        options: ExportOptions,
+        data: JsonOptions,
+        choose: Callable[[str, str | None], Exporter[Result]],
+    ) -> None:
+        """Open all files; `choose` gives the exporter for a path, or of a name.
 
         Raises:
             UsageError: an unknown suffix or format, an existing file without `--force`, or stdout
                 named twice.
         """
         paths, format_name = options.export_paths, options.format_name
-        self.to_stdout: Exporter | None = None
+        self.to_stdout: Exporter[Result] | None = None
+        self._choose = choose
         self._stack = ExitStack()
-        self._files: list[tuple[Exporter, OutputFile]] = []
+        self._files: list[tuple[Exporter[Result], OutputFile]] = []
         self._error: CkptError | None = None
         if format_name is not None and STDOUT not in paths:
             raise UsageError(f"--format {format_name} has no effect", "add `--export -`")
@@ -58,23 +64,23 @@ class Exports:
         if path == STDOUT:
             if self.to_stdout is not None:
                 raise UsageError("`--export -` is given twice", "stdout takes one format")
-            self.to_stdout = exporter_for(path, format_name)
+            self.to_stdout = self._choose(path, format_name)
             return
-        exporter = exporter_for(path, None)
+        exporter = self._choose(path, None)
         file = OutputFile.open(Path(path), force)
         self._stack.callback(file.close)
         self._files.append((exporter, file))
 
-    def write(self, record: RunRecord) -> None:
+    def write(self, result: Result) -> None:
         """Replace the content of every file; the first failure of each is kept for `check`."""
         for exporter, file in list(self._files):
             try:
-                file.write(exporter.render(record))
+                file.write(exporter.render(result))
             except CkptError as error:
                 self._error = self._error or error
                 self._files.remove((exporter, file))
 
-    def print(self, record: RunRecord) -> None:
+    def print(self, result: Result) -> None:
         """Print what goes to stdout.
 
         Raises:
@@ -83,14 +89,14 @@ class Exports:
         assert self.to_stdout is not None
         if self.to_stdout.binary and sys.stdout.isatty():
             raise UsageError(f"format `{self.to_stdout.name}` is binary", "redirect stdout")
-        click.echo(self.to_stdout.render(record), nl=False)
+        click.echo(self.to_stdout.render(result), nl=False)
 
     def check(self) -> None:
         """Raise the first error that a file had."""
         if self._error is not None:
             raise self._error
 
-    def __enter__(self) -> Exports:
+    def __enter__(self) -> Exports[Result]:
         return self
 
     def __exit__(

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import sys
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from ckptcli.config import LoggerSettings
 from ckptcli.events import Level
-from ckptcli.report.log_sinks import LogSink, configure_python_logger, log_sink
+
+if TYPE_CHECKING:
+    from ckptcli.report.log_sinks import LogSink
 
 
 def open_log_sink(
@@ -19,6 +21,8 @@ def open_log_sink(
     """
     if settings.level is Level.DISABLED:
         return []
+    from ckptcli.report.log_sinks import configure_python_logger, log_sink
+
     sink = log_sink(settings, stdout=stdout, stderr=sys.stderr, level=level)
     if settings.log is not None:
         configure_python_logger(sys.stderr)

@@ -59,8 +59,9 @@ def _measure_and_report(
     stops: Stops,
 ) -> int:
     from ckptcli.profiling.out_of_memory import PassOutOfMemory
+    from ckptcli.report.formats import exporter_for
 
-    with Exports(options.export, options.data) as exports:
+    with Exports(options.export, options.data, exporter_for) as exports:
         try:
             record = _record(subject, options, command, exports, stops)
         except PassOutOfMemory as error:
@@ -79,7 +80,7 @@ def _record(
     subject: RunSubject,
     options: RunOptions,
     command: Sequence[str],
-    exports: Exports,
+    exports: Exports[RunRecord],
     stops: Stops,
 ) -> RunRecord:
     """The record of the run; `exports` get it after every round."""
@@ -96,6 +97,7 @@ def _record(
 
     def finished(partial: RunRecord) -> None:
         exports.write(partial)
+        progress.tell_lines(partial, options.details.verbose)
         progress.estimate(_estimate(partial))
 
     reuse_freed_memory()
@@ -147,7 +149,7 @@ def recorded(options: RunOptions) -> dict[str, object]:
     }
 
 
-def _print(options: RunOptions, record: RunRecord, exports: Exports) -> None:
+def _print(options: RunOptions, record: RunRecord, exports: Exports[RunRecord]) -> None:
     """Exactly one thing on stdout: an export, the JSON object, or the screen."""
     if exports.to_stdout is not None:
         exports.print(record)

@@ -72,8 +72,6 @@ def _saved_by_strategies(options: SavedOptions, line: Line) -> None:
 
 def _print(workload: Workload, held: dict[str, list[SavedTensor]], options: SavedOptions) -> None:
     from ckptcli.cli.json_output import print_json_line
-    from ckptcli.cli.screens import open_screen
-    from ckptcli.report.saved_console import render_by_hand, render_saved
 
     beside = {name: _beside_by_hand(workload, saved) for name, saved in held.items()}
     if options.data.as_json:
@@ -90,6 +88,9 @@ def _print(workload: Workload, held: dict[str, list[SavedTensor]], options: Save
         fields = {"schema": SCHEMA, "workload": workload.title, "strategies": strategies}
         print_json_line(fields)
         return
+    from ckptcli.cli.screens import open_screen
+    from ckptcli.report.saved_console import render_by_hand, render_saved
+
     screen = open_screen(options.screen)
     for name, saved in held.items():
         click.echo(render_saved(name, saved, screen), nl=False, color=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import click
@@ -31,7 +31,21 @@ def command(options: ShowOptions, line: Line, name: str) -> None:
     views = [view for view, is_chosen in chosen.items() if is_chosen]
     if options.data.as_json and views:
         raise UsageError(f"--json prints the whole record, --{views[0]} a screen", "give one")
+    from ckptcli.cli.exports import Exports
+    from ckptcli.report.formats import exporter_for
+
     record = read_record_file(name)
+    with Exports(options.export, options.data, exporter_for) as exports:
+        exports.write(record)
+        exports.check()
+        if exports.to_stdout is not None:
+            exports.print(record)
+            return
+    _print(options, record, views)
+
+
+def _print(options: ShowOptions, record: RunRecord, views: Sequence[str]) -> None:
+    """The JSON object, or the screens."""
     if options.data.as_json:
         from ckptcli.cli.json_output import print_json
         from ckptcli.measure.record_json import record_object
@@ -68,11 +82,9 @@ def _histogram(record: RunRecord, screen: Screen) -> Iterator[str]:
 
 
 def _timeline(record: RunRecord, screen: Screen) -> Iterator[str]:
-    from ckptcli.report.timeline_text import peak_bars, timeline_text
+    from ckptcli.report.console import render_pictures
 
-    for draw in (timeline_text, peak_bars):
-        text = draw(record, screen.width, screen.unicode)
-        yield f"{text}\n" if text else ""
+    yield render_pictures(record, screen)
 
 
 _VIEWS = {"stats": _statistics, "hist": _histogram, "timeline": _timeline}

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ckptcli.checkpoint.strategies.base import Strategy
 from ckptcli.checkpoint.strategies.registry import parse_strategy
 from ckptcli.errors import UsageError
 
 if TYPE_CHECKING:
+    from ckptcli.checkpoint.strategies.base import Strategy
     from ckptcli.verify.fault import Fault
     from ckptcli.workloads.base import Workload
 

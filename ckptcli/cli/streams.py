@@ -9,10 +9,13 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Iterable
-from typing import TextIO
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, TextIO
 
 import click
+
+if TYPE_CHECKING:
+    from ckptcli.measure.record import RunRecord
 
 PIPE_WIDTH = 120
 BAR_WIDTH = 24
@@ -70,6 +73,7 @@ class Progress:
     def __init__(self, quiet: bool) -> None:
         self._shown = not quiet and sys.stderr.isatty()
         self._estimate = ""
+        self._told: Mapping[tuple[str, str], int] = {}
 
     def tell(self, phase: str, done: int, most: int) -> None:
         """`done` of at most `most` steps of `phase` are complete."""
@@ -84,11 +88,22 @@ class Progress:
         """What is known so far, shown behind the bar."""
         self._estimate = f"  {text}"
 
+    def tell_lines(self, record: RunRecord, verbose: bool) -> None:
+        """What is new in a record, above the bar; each line stays."""
+        if not self._shown:
+            return
+        from ckptcli.report.progress_lines import new_lines
+
+        lines, self._told = new_lines(record, self._told, verbose)
+        for line in lines:
+            self._write(f"{line}\n")
+
     def end(self) -> None:
         """Clear the line."""
         if self._shown:
             self._write("")
 
     def _write(self, text: str) -> None:
-        columns = shutil.get_terminal_size().columns - 1
-        click.echo(f"\r\x1b[K{text[:columns]}", err=True, nl=False)
+        stays = text.endswith("\n")
+        shown = text if stays else text[: shutil.get_terminal_size().columns - 1]
+        click.echo(f"\r\x1b[K{shown}", err=True, nl=False)

@@ -78,11 +78,13 @@ def profile(
         origin=read_origin(command),
         engines=engines,
     )
-    if engines:
-        from ckptcli.profiling.peer_passes import check_peers
+    return _carried_out(job, progress or silent, finished)
 
-        check_peers(engines, job.workload, job.device.backend)
-    tell = progress or silent
+
+def _carried_out(
+    job: Job, tell: Progress, finished: Callable[[RunRecord], None] | None
+) -> RunRecord:
+    check_engines(job.engines, job.workload, job.device.backend)
     before = read_load()
     with job.device.backend.quiet():
         job.run_memory_passes(tell)
@@ -96,6 +98,18 @@ def profile(
     return replace(
         record, warnings=(*record.warnings, *stability_warnings(record, before, job.waiting()))
     )
+
+
+def check_engines(engines: Sequence[Engine], workload: Workload, backend: Backend) -> None:
+    """Refuse what engines cannot run beside; without any, nothing of theirs is loaded.
+
+    Raises:
+        UsageError: as `ckptcli.profiling.peer_passes.check_peers`.
+    """
+    if engines:
+        from ckptcli.profiling.peer_passes import check_peers
+
+        check_peers(engines, workload, backend)
 
 
 def machine_of(backend: Backend) -> Machine:

@@ -14,7 +14,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from ckptcli.measure.memory import PeakLive
+from ckptcli.measure.record import RunRecord
 from ckptcli.measure.trace import TimelinePoint, Trace
+
+HIGHEST_POINT = "live at the highest point of backward"
+"""What the lists and bars of what was live are called."""
 
 MOST_COLUMNS = 360
 """More columns than this are narrower than a reader can point at."""
@@ -22,12 +27,18 @@ MOST_COLUMNS = 360
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """The live bytes of one pass. `stride` is how many ops a point stands for."""
+    """The live bytes of one pass, without the workspace of kernels.
+
+    Attributes:
+        stride: how many ops a point stands for.
+        series: the place of its row in the record, which gives its colour.
+    """
 
     name: str
     forward: Sequence[TimelinePoint]
     backward: Sequence[TimelinePoint]
     stride: int = 1
+    series: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,17 +79,43 @@ class Columns:
         return [column.point for column in (*self.forward, *self.backward)]
 
     @property
-    def peak(self) -> int | None:
+    def highest(self) -> int | None:
         """The first column that is as high as any."""
         heights = [-1 if point is None else point.high_bytes for point in self.points]
         return heights.index(max(heights)) if heights else None
 
 
-def curve(name: str, trace: Trace) -> Curve:
+def curves_of(record: RunRecord) -> list[Curve]:
+    """A curve for each row whose pass is known op by op."""
+    return [
+        curve(record.label(row), row.trace, i)
+        for i, row in enumerate(record.rows)
+        if row.trace is not None and row.trace.timeline
+    ]
+
+
+def curve(name: str, trace: Trace, series: int = 0) -> Curve:
     """A trace as forward and the rest, which begins with the first op that is not forward."""
     points = trace.timeline
     border = next((i for i, p in enumerate(points) if p.phase != "forward"), len(points))
-    return Curve(name, points[:border], points[border:], trace.ops_per_point)
+    return Curve(name, points[:border], points[border:], trace.ops_per_point, series)
+
+
+def live_when_highest(record: RunRecord) -> list[tuple[int, str, PeakLive]]:
+    """Of each row that tells: its place in the record, its name, and what was live."""
+    known = [(i, row, row.memory) for i, row in enumerate(record.rows) if row.memory is not None]
+    return [
+        (i, record.label(row), memory.peak_live)
+        for i, row, memory in known
+        if memory.peak_live is not None and memory.peak_live.total_bytes
+    ]
+
+
+def op_text(point: TimelinePoint) -> str:
+    """`backward of mul, node 16`."""
+    op = point.op or "the pass"
+    verb = {"forward": op, "recompute": f"{op} again"}.get(point.phase, f"backward of {op}")
+    return verb if point.node is None else f"{verb}, node {point.node}"
 
 
 def common_span(curves: Iterable[Curve]) -> Span:
@@ -90,7 +127,7 @@ def common_span(curves: Iterable[Curve]) -> Span:
     )
 
 
-def peak_point(timeline: Sequence[TimelinePoint]) -> TimelinePoint | None:
+def highest_point(timeline: Sequence[TimelinePoint]) -> TimelinePoint | None:
     """The first op during which as much was live as ever."""
     return max(timeline, key=lambda point: point.high_bytes, default=None)
 
@@ -128,7 +165,7 @@ def _columns(
 
 def _column(first: int, last: int, points: Sequence[TimelinePoint]) -> Column:
     again = sum(point.phase == "recompute" for point in points)
-    return Column(first, last, peak_point(points), again / max(1, len(points)))
+    return Column(first, last, highest_point(points), again / max(1, len(points)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,11 +214,12 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One curve: stretches of corners, and its peak."""
+    """One curve: stretches of corners, and its highest op."""
 
     name: str
+    series: int
     stretches: Sequence[Sequence[tuple[float, float]]]
-    peak: TimelinePoint
+    highest: TimelinePoint
     mark: Mark
 
 
@@ -203,7 +241,7 @@ def timeline_chart(
 ) -> TimelineChart:
     """Place the curves, each with at least one op, on common axes.
 
-    `label_widths` is the room that the names of the peaks take; none, if they have no names.
+    `label_widths` is the room that the names of the highest ops take; none, if they have no names.
     """
     span = common_span(curves)
     sampled = [resample(drawn, MOST_COLUMNS, span) for drawn in curves]
@@ -215,9 +253,9 @@ def timeline_chart(
         *_slots("forward", [columns.forward for columns in sampled], across, 0),
         *_slots("backward", [columns.backward for columns in sampled], across, span.forward),
     ]
-    peaks = [_peak_place(columns, slots, height) for columns in sampled]
-    widths = label_widths or [0.0] * len(peaks)
-    marks = place_marks([(x, y) for x, y, _ in peaks], widths, box)
+    places = [_highest_place(columns, slots, height) for columns in sampled]
+    widths = label_widths or [0.0] * len(places)
+    marks = place_marks([(x, y) for x, y, _ in places], widths, box)
     return TimelineChart(
         box=box,
         span=span,
@@ -226,8 +264,8 @@ def timeline_chart(
         ticks=byte_ticks(height.high),
         slots=slots,
         lines=[
-            Line(drawn.name, _stretches(i, slots, height), peak[2], mark)
-            for i, (drawn, peak, mark) in enumerate(zip(curves, peaks, marks))
+            Line(drawn.name, drawn.series, _stretches(i, slots, height), place[2], mark)
+            for i, (drawn, place, mark) in enumerate(zip(curves, places, marks))
         ],
     )
 
@@ -240,10 +278,10 @@ def _slots(part: str, parts: Sequence[Sequence[Column]], across: Scale, offset: 
     return slots
 
 
-def _peak_place(
+def _highest_place(
     columns: Columns, slots: Sequence[Slot], height: Scale
 ) -> tuple[float, float, TimelinePoint]:
-    index = columns.peak or 0
+    index = columns.highest or 0
     point = columns.points[index]
     assert point is not None, "a curve has at least one op"
     return slots[index].x + slots[index].width / 2, height(point.high_bytes), point
@@ -315,6 +353,13 @@ def byte_ticks(most_bytes: float, most_ticks: int = 7) -> list[int]:
 
 def decimal_ticks(most: float, wanted: int = 4) -> list[float]:
     """Multiples of 1, 2 or 5 times a power of ten from 0 up to `most`."""
-    magnitude = 10.0 ** math.floor(math.log10(most / wanted))
-    step = next(m * magnitude for m in (1, 2, 5, 10) if m * magnitude >= most / wanted * 0.999)
-    return [step * i for i in range(math.floor(most / step) + 1)]
+    return decimal_ticks_between(0.0, most, wanted)
+
+
+def decimal_ticks_between(low: float, high: float, wanted: int = 4) -> list[float]:
+    """Multiples of 1, 2 or 5 times a power of ten between both, which differ."""
+    least = (high - low) / wanted
+    magnitude = 10.0 ** math.floor(math.log10(least))
+    step = next(m * magnitude for m in (1, 2, 5, 10) if m * magnitude >= least * 0.999)
+    first = math.ceil(low / step - 1e-9)
+    return [step * i for i in range(first, math.floor(high / step + 1e-9) + 1)]

@@ -1,12 +1,11 @@
 """The comparison as text: the cells of one table, a row of the record a row.
 
-Screen, Markdown and HTML show these cells; none of them formats a figure itself.
+Screen, Markdown and page show these cells (`ckptcli.report.cells`).
 """
 
 from __future__ import annotations
 
 import shlex
-from dataclasses import dataclass
 
 from ckptcli import units
 from ckptcli.measure import OURS
@@ -19,18 +18,19 @@ from ckptcli.options.effects import Subject, takes
 from ckptcli.options.listing import options_of
 from ckptcli.options.subjects import MODULE, WORKLOAD
 from ckptcli.options.words import reproduction_words
+from ckptcli.report.cells import Cell, Column, Table
 
-HEADER = (
-    "strategy",
-    "saved",
-    "peak",
-    "recomputed",
-    "forward",
-    "backward",
-    "total",
-    "vs reference",
-    "time",
-    "verdict",
+COLUMNS = (
+    Column("strategy", 0, "text"),
+    Column("saved", 2),
+    Column("peak", 1),
+    Column("recomputed", 7),
+    Column("forward", 8),
+    Column("backward", 9),
+    Column("total", 3),
+    Column("vs reference", 4, short="vs ref"),
+    Column("time", 6, "word"),
+    Column("verdict", 5, "word"),
 )
 
 EXPLANATION = (
@@ -44,34 +44,16 @@ EXPLANATION = (
 REFERENCE = "reference"
 
 
-@dataclass(frozen=True, slots=True)
-class Cell:
-    """A figure, and what is said of it in small print."""
-
-    text: str
-    detail: str = ""
-
-    @property
-    def whole(self) -> str:
-        """Both on one line."""
-        comma = "" if self.detail.startswith("[") else ","
-        return f"{self.text}{comma} {self.detail}" if self.detail else self.text
-
-
-def rows(record: RunRecord) -> list[tuple[Cell, ...]]:
-    """For each row of the record, a cell for each column of `HEADER`."""
-    return [_cells(row, record) for row in record.rows]
+def table(record: RunRecord) -> Table:
+    """For each row of the record, a cell for each of `COLUMNS`."""
+    return Table(COLUMNS, [_cells(row, record) for row in record.rows])
 
 
 def _cells(row: Row, record: RunRecord) -> tuple[Cell, ...]:
-    name = Cell(record.label(row))
-    memory = row.memory
-    if memory is None:
-        return (name, *[Cell(units.UNKNOWN)] * (len(HEADER) - 1))
     return (
-        name,
-        Cell(units.size(memory.saved_bytes), units.count(memory.saved_tensors, "tensor")),
-        _peak(memory),
+        Cell(record.label(row)),
+        _saved(row.memory),
+        _peak(row.memory),
         _recomputed(row),
         *(_split(time_text(row, phase)) for phase in PHASES),
         _split(ratio_text(row, record)),
@@ -80,9 +62,15 @@ def _cells(row: Row, record: RunRecord) -> tuple[Cell, ...]:
     )
 
 
-def _peak(memory: Memory) -> Cell:
-    if not memory.workspace_bytes:
-        return Cell(units.size(memory.peak_bytes))
+def _saved(memory: Memory | None) -> Cell:
+    if memory is None:
+        return Cell(units.UNKNOWN)
+    return Cell(units.size(memory.saved_bytes), units.count(memory.saved_tensors, "tensor"))
+
+
+def _peak(memory: Memory | None) -> Cell:
+    if memory is None or not memory.workspace_bytes:
+        return Cell(units.size(None if memory is None else memory.peak_bytes))
     return Cell(
         units.size(memory.peak_bytes), f"{units.size(memory.workspace_bytes)} of it workspace"
     )
@@ -110,9 +98,10 @@ def by_op(row: Row) -> str:
 
 
 def _split(text: str) -> Cell:
-    """The interval in small print."""
+    """The interval in small print, where it is known."""
     middle, bracket, rest = text.partition(" [")
-    return Cell(middle, f"[{rest}" if bracket else "")
+    known = bracket and rest != f"{units.UNKNOWN}]"
+    return Cell(middle, f"[{rest}" if known else "")
 
 
 def time_text(row: Row, phase: str) -> str:

@@ -8,33 +8,24 @@ from rich.table import Table
 from rich.text import Text
 
 from ckptcli import units
-from ckptcli.measure.memory import Memory
 from ckptcli.measure.record import RunRecord
-from ckptcli.measure.rounds import Sample
-from ckptcli.measure.row import PHASES, Row
-from ckptcli.report.comparison import command_line, total_ratio, verdict
-from ckptcli.report.gradient_table import fill_gradient_table, gradient_lines
-from ckptcli.report.readings import answer, readings, reason, title
+from ckptcli.measure.row import Row
+from ckptcli.report import comparison
+from ckptcli.report.charts import HIGHEST_POINT
+from ckptcli.report.gradient_table import gradient_lines, gradient_table
+from ckptcli.report.live_bars import live_bars
+from ckptcli.report.live_table import live_table
+from ckptcli.report.looks import word_style
+from ckptcli.report.progress_lines import row_lines
+from ckptcli.report.readings import answer, readings, title, why
 from ckptcli.report.screen import Screen
-from ckptcli.report.surroundings import libraries
-from ckptcli.report.timeline_text import peak_bars, timeline_text
-
-WIDE = 100
-NARROW = 76
-
-PICTURE_WIDTH = 100
-
-WORD_STYLES = {
-    "agrees": "green",
-    "effective": "green",
-    "held only": "yellow",
-    "no effect": "yellow",
-    "worse": "red",
-    "wrong": "bold red",
-    "reference": "dim",
-}
+from ckptcli.report.surroundings import heading, machine_line, origin_line, rounds_line
+from ckptcli.report.timeline_text import timeline_text
 
 Part = str | Text | Table
+
+ENOUGH_REPS = 49
+"""The most rounds that are made without --reps."""
 
 
 def render_run(
@@ -42,9 +33,10 @@ def render_run(
 ) -> str:
     """The whole screen, ready to print; `quiet` leaves the answers and the table alone."""
     parts: list[Part] = [
-        screen.wrapped(record.title),
+        screen.wrapped(heading(record), style="bold"),
         *(_answer(row, record, screen) for row in record.rows),
-        _comparison(record, screen),
+        "",
+        screen.draw(comparison.table(record)),
         *_gradients(record, screen),
     ]
     if not quiet:
@@ -52,177 +44,97 @@ def render_run(
     return screen.render(*parts)
 
 
-def _answer(row: Row, record: RunRecord, screen: Screen) -> Text:
-    line = screen.wrapped(f"{record.label(row)}: {answer(row, record)}")
-    word = verdict(row, record)
-    start = len(record.label(row)) + 2
-    if line.plain[start:].startswith(word):
-        line.stylize(WORD_STYLES.get(word, ""), start, start + len(word))
-    return line
-
-
-def _details(record: RunRecord, screen: Screen, verbose: bool) -> Iterator[Part]:
-    """Each strategy's lines, the pictures, and what the figures say."""
-    width = min(screen.width, PICTURE_WIDTH)
-    for row in record.rows:
-        yield from _seed_lines(row, record, verbose)
-    for draw in (timeline_text, peak_bars):
-        picture = draw(record, width, screen.unicode)
-        yield from ("", picture) if picture else ()
-    yield ""
-    for row in record.rows:
-        yield from _reading(row, record, screen)
-    yield from _unclear(record, screen)
-    if verbose:
-        yield from (_peak_table(row, record, screen) for row in record.rows if _has_peak(row))
-    yield screen.wrapped(_machine_line(record), style="dim")
-
-
-def _seed_lines(row: Row, record: RunRecord, verbose: bool) -> Iterator[str]:
-    """The lines of the experiment that this program began with, in its wording."""
-    memory = row.memory
-    if memory is None:
-        return
-    yield f"device = {row.device}, {record.title}"
-    yield f"params + input          in_use = {_in_use(memory.params_input_bytes)}"
-    yield f"after forward           in_use = {_in_use(memory.after_forward_bytes)}"
-    first = len(row.passes.warmup)
-    if verbose:
-        for rep, sample in enumerate([*row.passes.warmup, *row.samples]):
-            yield _rep_line(rep, sample, memory)
-    last = first + len(row.samples) - 1
-    if last >= first and row.median_s("forward") is not None:
-        yield (
-            f"reps {first}..{last}: median forward {units.duration(row.median_s('forward'))}, "
-            f"median backward {units.duration(row.median_s('backward'))}"
-        )
-
-
-def _rep_line(rep: int, sample: Sample, memory: Memory) -> str:
-    check = "" if sample.check is None else f", sum(grad w0) = {sample.check:.4f}"
-    return (
-        f"rep {rep}: after forward in_use = {_in_use(memory.after_forward_bytes)}, "
-        f"forward {units.duration(sample.forward_s):>8}, "
-        f"backward {units.duration(sample.backward_s):>8}{check}"
-    )
-
-
-def _in_use(size_bytes: int | None) -> str:
-    return f"{units.size(size_bytes):>11}"
-
-
-def _comparison(record: RunRecord, screen: Screen) -> Table:
-    """Full from 100 columns; less wide, what the lines below say again is left out."""
-    wide, narrow = screen.width >= WIDE, screen.width < NARROW
-    phases = PHASES if wide else ("total",)
-    table = screen.table(tight=narrow)
-    table.add_column("strategy", overflow="fold")
-    for name in ("saved", "peak", *([] if narrow else ["recomputed"]), *phases, "vs reference"):
-        table.add_column(
-            name.replace("reference", "ref") if narrow else name,
-            justify="right",
-            overflow="fold",
-            no_wrap=True,
-        )
-    for row in record.rows:
-        memory = row.memory
-        count = f" ({memory.saved_tensors})" if wide and memory is not None else ""
-        again = row.recomputed_nodes
-        table.add_row(
-            record.label(row),
-            units.size(row.saved_bytes) + count,
-            units.size(row.peak_bytes),
-            *([] if narrow else [units.UNKNOWN if again is None else str(again)]),
-            *(units.duration(row.median_s(phase)) for phase in phases),
-            _ratio(row, record),
-        )
-    return table
-
-
-def _gradients(record: RunRecord, screen: Screen) -> list[Part]:
-    """What a program with one number to differentiate by is held against."""
-    lines = gradient_lines(record)
-    if not lines:
-        return []
-    tight = screen.width < WIDE
-    return [*lines, fill_gradient_table(screen.table(tight=tight), record)]
-
-
-def _ratio(row: Row, record: RunRecord) -> str:
-    if row is record.reference:
-        return "reference"
-    ratio = total_ratio(row)
-    return units.UNKNOWN if ratio is None else f"{units.ratio(ratio.median)} {ratio.verdict}"
-
-
-def _reading(row: Row, record: RunRecord, screen: Screen) -> Iterator[Part]:
-    """What the figures of a row say, its verdict last."""
-    yield screen.wrapped(title(row, record), style="bold")
-    for sentence in readings(row, record):
-        yield screen.wrapped(sentence, "  ")
-    if row.judgement is not None:
-        line = screen.wrapped(f"verdict: {row.judgement.word}: {reason(row, record)}", "  ")
-        start = len("  verdict: ")
-        word = row.judgement.word
-        line.stylize(WORD_STYLES[word], start, start + len(word))
-        yield line
-    elif row.reason is not None:
-        yield screen.wrapped(reason(row, record), "  ")
-
-
-def _unclear(record: RunRecord, screen: Screen) -> Iterator[Part]:
-    ratios = [total_ratio(row) for row in record.rows]
-    if any(ratio is not None and ratio.verdict == "unclear" for ratio in ratios):
-        again = command_line(record, max(49, 2 * record.rounds)) or "more --reps"
-        after = units.count(record.rounds, "round")
-        yield screen.wrapped(f"the time ratio is unclear after {after}; try: {again}")
-
-
-def _has_peak(row: Row) -> bool:
-    return row.memory is not None and row.memory.peak_live is not None
-
-
-def _peak_table(row: Row, record: RunRecord, screen: Screen) -> Table:
-    assert row.memory is not None
-    assert row.memory.peak_live is not None
-    peak = row.memory.peak_live
-    table = screen.table(
-        f"{record.label(row)}: live at the peak of backward, {peak.total_tensors} storages"
-    )
-    for name in ("node", "op", "shape", "size", "why", "made at"):
-        table.add_column(
-            name, justify="right" if name in ("node", "size") else "left", overflow="fold"
-        )
-    for tensor in peak.largest:
-        table.add_row(
-            "" if tensor.node is None else str(tensor.node),
-            tensor.op or "",
-            str(list(tensor.shape)),
-            units.size(tensor.bytes),
-            tensor.why,
-            tensor.source,
-        )
-    return table
+def render_pictures(record: RunRecord, screen: Screen) -> str:
+    """The pictures alone, ready to print."""
+    return screen.render(*[*_pictures(record, screen)][1:])
 
 
 def next_commands(record: RunRecord) -> Sequence[str]:
     """What a reader of this screen may want next; commands that run the same workload."""
-    again = command_line(record)
+    again = comparison.command_line(record)
     if again is None:
-        return ("add --export report.html for a page to keep",)
-    return (f"{again} --export report.html",)
+        return ()
+    commands = [f"{again} --export report.html"]
+    if _is_unclear(record):
+        longer = comparison.command_line(record, max(ENOUGH_REPS, 2 * record.rounds))
+        commands.insert(0, str(longer))
+    return commands
 
 
-def _machine_line(record: RunRecord) -> str:
-    machine = record.machine
-    partial = ", partial" if record.partial else ""
-    return (
-        f"{_known(machine.cpu)}, {_known(machine.cores)} cores, {libraries(record)}, "
-        f"BLAS {_known(machine.blas)}, {units.threads(machine.blas_threads)}; seed "
-        f"{record.seed}; {units.count(record.rounds, 'round')} interleaved{partial}; "
-        f"stopped: {record.stopped}"
-    )
+def _answer(row: Row, record: RunRecord, screen: Screen) -> Text:
+    line = screen.wrapped(f"{record.label(row)}: {answer(row, record)}")
+    word = comparison.verdict(row, record)
+    start = len(record.label(row)) + 2
+    if line.plain[start:].startswith(word):
+        line.stylize(word_style(word), start, start + len(word))
+    return line
 
 
-def _known(value: object) -> str:
-    return units.UNKNOWN if value is None else str(value)
+def _gradients(record: RunRecord, screen: Screen) -> list[Part]:
+    """What a program with one number to differentiate by is held against."""
+    table = gradient_table(record)
+    if table is None:
+        return []
+    lines = [screen.wrapped(line) for line in gradient_lines(record)]
+    return ["", *lines, "", screen.draw(table)]
+
+
+def _details(record: RunRecord, screen: Screen, verbose: bool) -> Iterator[Part]:
+    """Each strategy's lines, the pictures, and what the figures say."""
+    yield ""
+    for row in record.rows:
+        yield from row_lines(row, record, verbose)
+    yield from _pictures(record, screen)
+    yield ""
+    for row in record.rows:
+        yield from _reading(row, record, screen)
+    if _is_unclear(record):
+        after = units.count(record.rounds, "round")
+        yield screen.wrapped(f"a time is unclear after {after}: more --reps narrow the interval")
+    if verbose:
+        yield from (_live_table(row, record, screen) for row in record.rows if _is_known(row))
+    yield ""
+    for line in (rounds_line(record), machine_line(record), origin_line(record)):
+        if line:
+            yield screen.wrapped(line, style="dim")
+
+
+def _pictures(record: RunRecord, screen: Screen) -> Iterator[Part]:
+    for draw in (timeline_text, live_bars):
+        picture = draw(record, screen)
+        if picture:
+            yield ""
+            yield from picture
+
+
+def _reading(row: Row, record: RunRecord, screen: Screen) -> Iterator[Part]:
+    """What the figures of a row say beside the answer, the reason of its verdict last."""
+    sentences = [*readings(row, record)]
+    reason = why(row)
+    if reason is not None and row.judgement is not None:
+        sentences.append(f"{row.judgement.word}: {reason}")
+    if not sentences:
+        return
+    yield screen.wrapped(title(row, record), style="bold")
+    for sentence in sentences:
+        yield screen.wrapped(sentence, "  ")
+
+
+def _is_unclear(record: RunRecord) -> bool:
+    ratios = [comparison.total_ratio(row) for row in record.rows]
+    return any(ratio is not None and ratio.verdict == "unclear" for ratio in ratios)
+
+
+def _is_known(row: Row) -> bool:
+    return row.memory is not None and row.memory.peak_live is not None
+
+
+def _live_table(row: Row, record: RunRecord, screen: Screen) -> Table:
+    assert row.memory is not None
+    assert row.memory.peak_live is not None
+    live = row.memory.peak_live
+    shown = len(live.largest)
+    cut = "" if shown >= live.total_tensors else f", the {shown} largest"
+    storages = units.count(live.total_tensors, "storage")
+    head = f"{record.label(row)}: {HIGHEST_POINT}, {storages}{cut}"
+    return screen.draw(live_table(live.largest, head))

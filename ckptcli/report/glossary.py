@@ -84,30 +84,39 @@ GLOSSARY = {
     "ledger.",
     "after forward": "Bytes in use when the forward pass is over, by the ledger.",
     "saved": "Bytes of what is live after the forward pass besides parameters, input and output, "
-    "by the ledger; the number of storages is in brackets. At the peak: such a storage that is "
-    "still live.",
-    "peak": "The most bytes that are live at once in the pass, parameters and input included, by "
-    "the ledger. What kernel temporaries add to it is said beside it, with temporaries.",
-    "ledger peak": "The most bytes in use at once by the ledger, without kernel temporaries. "
-    "Exact; judgements and `--fail-on` go by it.",
-    "kernel temporaries": "Arrays that a NumPy kernel allocates and frees before it returns. The "
-    "ledger cannot see them; tracemalloc does. Bytes; n/a where this NumPy misreports to it.",
+    "by the ledger; the number of storages stands beside it. Of what is live: such a storage "
+    "that still is.",
+    "peak": "The most bytes that a pass needs at once, parameters and input included: the ledger "
+    "peak and, where it is known, the workspace of kernels on top. Tables, charts, verdicts and "
+    "`--fail-on peak_bytes` all mean this figure.",
+    "ledger peak": "The most bytes that are live at once by the ledger, exact, without the "
+    "workspace of kernels. `--fail-on` calls it `ledger_peak_bytes`; pictures of the pass are this "
+    "high.",
+    "workspace": "Arrays that a kernel allocates and frees before it returns, which the ledger "
+    "cannot see: how much the peak is above the ledger peak. Bytes, a bound; n/a where nobody "
+    "tells.",
+    "highest point": "The op of the backward pass during which most bytes are live by the ledger. "
+    "Bars and lists show what is live there, and why.",
+    "process peak": "How far the resident memory of the process rose above what it had before a "
+    "pass: what the system saw, beside what the ledger counted. n/a where it cannot be had.",
+    "live bytes": "Bytes of the storages that exist, by the ledger, without the workspace of "
+    "kernels.",
     "in use after backward": "Bytes that are live when the backward pass is over: parameters, "
     "input, output and the gradients of the parameters, by the ledger.",
-    "parameter": "At the peak: a leaf that requires a gradient.",
-    "input": "At the peak: a leaf that requires no gradient, such as the network's input.",
-    "output": "At the peak: the value that `backward()` was called on, or another value that the "
-    "forward pass left in the caller's hands.",
+    "parameter": "Of what is live: a leaf that requires a gradient.",
+    "input": "Of what is live: a leaf that requires no gradient, such as the network's input.",
+    "output": "Of what is live: the value that `backward()` was called on, or another value that "
+    "the forward pass left in the caller's hands.",
     "value": "In a trace: a storage that is the value of a node.",
-    "gradient": "At the peak: the gradient of a value that is no leaf, on its way to the node's "
-    "parents.",
-    "gradient of a parameter": "At the peak: a gradient that the caller gets.",
-    "temporary": "At the peak: a storage that a backward step works with, and that is no value or "
-    "gradient of a node.",
+    "gradient": "Of what is live: the gradient of a value that is no leaf, on its way to the "
+    "node's parents.",
+    "gradient of a parameter": "Of what is live: a gradient that the caller gets.",
+    "temporary": "Of what is live: a storage that a backward step works with, and that is no value "
+    "or gradient of a node.",
     "timeline": "Live bytes over the pass, by op: the most that was live while the op ran.",
     # What is computed twice.
     "recomputed": "The number of nodes that the backward pass computes again, one counted as often "
-    "as it is computed. At the peak: a storage that holds such a value.",
+    "as it is computed. Of what is live: a storage that holds such a value.",
     "dropped": "A node whose value no backward step needs: it is not held and not recomputed.",
     "backup": "What a strategy would need to compute a value again; dropped before the backward "
     "pass where nobody asks for it.",
@@ -167,9 +176,8 @@ GLOSSARY = {
     "first that applies of wrong, worse, effective, held only, no effect.",
     "wrong": "Judgement: a gradient differs from the reference's, bit for bit. The run exits with "
     "5.",
-    "worse": "Judgement: has more in use after forward, or peaks higher by the ledger, by more "
-    "than 2 %.",
-    "effective": "Judgement: the ledger's peak is lower by more than 2 %.",
+    "worse": "Judgement: has more in use after forward, or peaks higher, by more than 2 %.",
+    "effective": "Judgement: the peak is lower by more than 2 %.",
     "held only": "Judgement: has less in use after forward by more than 2 %, but the peak is "
     "unchanged; the reason says which values set it.",
     "no effect": "Judgement: neither holds less nor peaks lower by more than 2 %; the reason says "
@@ -189,6 +197,10 @@ GLOSSARY = {
     # Data.
     "machine": "The processor, memory, Python, NumPy and BLAS that a run was made with. Times of "
     "different machines are not comparable.",
+    "threads": "How many threads a library computes with; of ckpt's own engine the BLAS's are in "
+    "`machine`.",
+    "origin": "When a run began (UTC), on which host, at which commit of the repository that it "
+    "was started in, and by which command line.",
     "config": "The effective settings of the command that made the run; `ckpt config` prints them "
     "with their origin.",
     "schema": "The name and version of the form of a JSON object, `ckpt.run/1`.",
@@ -250,11 +262,19 @@ ALIASES = {
     "p5": "percentile",
     "p95": "percentile",
     "params_input_bytes": "params + input",
+    "children": "region",
+    "failed": "failure",
+    "own_ratio": "ratio",
+    "reason": "n/a",
+    "regions": "region",
+    "process_peak_bytes": "process peak",
     "passes": "sample",
     "peak_backward_bytes": "peak",
-    "peak_bytes": "ledger peak",
+    "peak_bytes": "peak",
     "peak_forward_bytes": "peak",
-    "peak_live": "peak",
+    "kernel temporaries": "workspace",
+    "peak_live": "highest point",
+    "workspace_bytes": "workspace",
     "peers": "peer",
     "processes": "process",
     "ratios": "ratio",
@@ -270,8 +290,8 @@ ALIASES = {
     "strategies": "strategy",
     "time": "total",
     "total_s": "total",
-    "traced_peak_backward_bytes": "kernel temporaries",
-    "traced_peak_forward_bytes": "kernel temporaries",
+    "traced_peak_backward_bytes": "peak",
+    "traced_peak_forward_bytes": "peak",
     "verdict": "judgement",
     "version": "schema",
     "warmup": "warm-up",

@@ -1,18 +1,31 @@
 """The table of a program with one number to differentiate by: gradients beside memory and time.
 
-Shown for records whose rows have a `gradient`; the experiment of the second seed document.
+Made for records whose rows have a `gradient`; the experiment of the second seed document.
 """
 
 from __future__ import annotations
 
-from rich.table import Table
-
 from ckptcli import units
 from ckptcli.measure.record import RunRecord
 from ckptcli.measure.row import Outcome, Row
+from ckptcli.report.cells import Cell, Column, Table
 
 DIGITS = 15
 """Of a float64, one more than is sure."""
+
+COLUMNS = (
+    Column("strategy", 0, "text"),
+    Column("gradient", 1),
+    Column("error", 2),
+    Column("|grad - fd|", 3),
+    Column("saved", 4),
+    Column("peak", 5),
+    Column("total", 6),
+)
+
+EXPLANATION = (
+    "Error: the gradient less the exact one. |grad - fd|: its distance from the finite difference."
+)
 
 
 def gradient_lines(record: RunRecord) -> list[str]:
@@ -31,27 +44,27 @@ def gradient_lines(record: RunRecord) -> list[str]:
     return lines
 
 
-def fill_gradient_table(table: Table, record: RunRecord) -> Table:
-    """A row a strategy: gradient, error, distance from the difference, bytes kept, peak, time."""
-    table.add_column("strategy", overflow="fold")
-    for name in ("gradient", "error", "|grad - fd|", "saved", "peak", "total"):
-        table.add_column(name, justify="right", no_wrap=True)
-    for row in record.rows:
-        table.add_row(*_cells(row, record))
-    return table
+def gradient_table(record: RunRecord) -> Table | None:
+    """A row a strategy: gradient, error, distance from the difference, bytes kept, peak, time.
+
+    None for a program without one number to differentiate by.
+    """
+    if _first_outcome(record) is None:
+        return None
+    return Table(COLUMNS, [_cells(row, record) for row in record.rows])
 
 
 def _first_outcome(record: RunRecord) -> Outcome | None:
-    outcome = record.rows[0].outcome if record.rows else None
-    return None if outcome is None or outcome.gradient is None else outcome
+    outcomes = (row.outcome for row in record.rows)
+    return next((o for o in outcomes if o is not None and o.gradient is not None), None)
 
 
-def _cells(row: Row, record: RunRecord) -> tuple[str, ...]:
+def _cells(row: Row, record: RunRecord) -> tuple[Cell, ...]:
     gradient = None if row.outcome is None else row.outcome.gradient
     evidence = _first_outcome(record)
     exact = None if evidence is None or evidence.exact is None else evidence.exact[1]
     difference = None if evidence is None else evidence.finite_difference
-    return (
+    texts = (
         record.label(row),
         units.UNKNOWN if gradient is None else f"{gradient:.{DIGITS}f}",
         _distance(gradient, exact, "+.1e"),
@@ -60,6 +73,7 @@ def _cells(row: Row, record: RunRecord) -> tuple[str, ...]:
         units.size(row.peak_bytes),
         units.duration(row.median_s("total")),
     )
+    return tuple(map(Cell, texts))
 
 
 def _distance(value: float | None, other: float | None, form: str) -> str:

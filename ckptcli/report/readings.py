@@ -1,6 +1,7 @@
 """What the figures of a row say, in sentences; the first is the answer.
 
-Screen, Markdown and HTML show the same sentences.
+Screen, Markdown and page show the same sentences. Nothing is said twice: what the answer or the
+table has is in no sentence below them.
 """
 
 from __future__ import annotations
@@ -24,27 +25,50 @@ from ckptcli.report.comparison import (
 )
 
 SHOWN_SHARE = 0.001
-"""Of a peak, what makes up less than this is left out of its sentence."""
+"""Of what is live, what makes up less than this is left out of its sentence."""
+
+SAID_BY_THE_ANSWER = frozenset({"effective"})
+"""Verdicts whose reason is the change of the peak."""
 
 
 def answer(row: Row, record: RunRecord) -> str:
     """One line: verdict, peak, held, time, gradient."""
+    return f"{verdict(row, record)}: {figures(row, record)}"
+
+
+def figures(row: Row, record: RunRecord) -> str:
+    """The answer without its word: peak, held, time, gradient; or why there are none."""
     if row.reason is not None:
-        return f"{units.UNKNOWN}: {row.reason}"
+        return row.reason
     base = record.base_of(row)
-    word = verdict(row, record)
-    if base is None:
-        return f"{word}: {', '.join(_plain_figures(row))}"
-    peak = f"peak {_change(row.peak_bytes, base.peak_bytes)}"
-    held = f"holds {_change(row.saved_bytes, base.saved_bytes)}"
-    return f"{word}: {', '.join([peak, held, *_time(row, record), _gradients(row, base)])}"
+    parts = _own_figures(row, record) if base is None else _figures_beside(row, base, record)
+    return ", ".join(parts)
 
 
-def _plain_figures(row: Row) -> Iterator[str]:
+def _own_figures(row: Row, record: RunRecord) -> Iterator[str]:
     yield f"peak {units.size(row.peak_bytes)}"
-    yield f"holds {units.size(row.saved_bytes)}"
+    yield f"holds {units.size(row.saved_bytes)} for backward"
     if row.median_s("total") is not None:
         yield f"takes {units.duration(row.median_s('total'))}"
+    ratio = total_ratio(row)
+    if ratio is not None:
+        whose, word = _reference_name(record), time_verdict(row, record)
+        yield f"{units.ratio(ratio.median)} that of {whose} ({word})"
+
+
+def _figures_beside(row: Row, base: Row, record: RunRecord) -> Iterator[str]:
+    yield f"peak {_change(row.peak_bytes, base.peak_bytes)}"
+    yield f"holds {_change(row.saved_bytes, base.saved_bytes)} for backward"
+    ratio = total_ratio(row)
+    if ratio is not None:
+        whose = "" if base is record.reference else f" of {_reference_name(record)}"
+        yield f"takes {units.ratio(ratio.median)} the time{whose} ({time_verdict(row, record)})"
+    yield f"gradients {gradients_word(row, base)}"
+
+
+def _reference_name(record: RunRecord) -> str:
+    reference = record.reference
+    return "the reference" if reference is None else record.label(reference)
 
 
 def _change(now_bytes: int | None, before_bytes: int | None) -> str:
@@ -53,54 +77,55 @@ def _change(now_bytes: int | None, before_bytes: int | None) -> str:
     return units.change(now_bytes, before_bytes)
 
 
-def _time(row: Row, record: RunRecord) -> Iterator[str]:
-    ratio = total_ratio(row)
-    if ratio is not None:
-        yield f"{units.ratio(ratio.median)} the time ({time_verdict(row, record)})"
-
-
-def _gradients(row: Row, base: Row) -> str:
-    return f"gradients {gradients_word(row, base)}"
-
-
 def title(row: Row, record: RunRecord) -> str:
-    """The row's name; of another engine its library and threads too."""
+    """The row's name; beside rows of other engines its library and threads too."""
     name = record.label(row)
+    return name if row.engine == OURS or name == row.strategy else f"{name} ({device(row)})"
+
+
+def device(row: Row) -> str:
+    """Where it computes: the device line of ckpt's engine, library and threads of another."""
     if row.engine == OURS:
-        return name
+        return row.device
     threads = "" if row.threads is None else f", {units.threads(row.threads)}"
-    return f"{name} ({row.library}{threads})"
+    return f"{row.library}{threads}"
 
 
-def reason(row: Row, record: RunRecord) -> str:
-    """Why the row got its verdict."""
-    if row.reason is not None:
-        return f"{units.UNKNOWN}: {row.reason}"
-    if row is record.reference:
-        return "what the others are compared with"
-    return "not compared" if row.judgement is None else row.judgement.reason
+def why(row: Row) -> str | None:
+    """Why the row got its verdict, where the answer does not say it."""
+    judgement = row.judgement
+    if judgement is None or judgement.word in SAID_BY_THE_ANSWER:
+        return None
+    return judgement.reason
 
 
 def readings(row: Row, record: RunRecord) -> Iterator[str]:
-    """What the figures say beside those of the table; nothing of a row that has none."""
-    memory, base = row.memory, record.base_of(row)
+    """What the figures say beside answer and table; nothing of a row that has none."""
+    memory = row.memory
     if row.reason is not None or memory is None:
         return
+    yield from _memory_readings(memory)
+    if row.regions or (record.children and record.base_of(row) is not None):
+        yield _regions(row, record)
+    yield from _recomputation(row)
+    yield from _time_readings(row, record)
+    yield from _engine_readings(row, record)
+
+
+def _memory_readings(memory: Memory) -> Iterator[str]:
     if memory.peak_live is not None:
         yield peak_reading(memory)
-    total = row.estimate("total")
-    if total is not None:
-        yield _time_reading(total)
-    if row.regions or (record.children and base is not None):
-        yield _regions(row, record)
-    if base is not None:
-        yield _held_reading(row, base)
-    yield from _cost_readings(row, record)
-    yield from _engine_readings(row)
+    if memory.offloaded_bytes:
+        yield f"holds {units.size(memory.offloaded_bytes)} more on the host"
+    if memory.process_peak_bytes:
+        rise = units.size(memory.process_peak_bytes)
+        yield f"the resident memory of the process rose by {rise} in such a pass"
+    if memory.allocator_backward is not None:
+        yield allocator_text(memory.allocator_backward)
 
 
 def peak_reading(memory: Memory) -> str:
-    """The peak of backward, what was live there, and the other peaks."""
+    """What sets the peak, and where the other phase stands."""
     assert memory.peak_live is not None
     parts = ", ".join(
         f"{why} {units.size(size_bytes)}"
@@ -109,13 +134,11 @@ def peak_reading(memory: Memory) -> str:
         )
         if size_bytes >= SHOWN_SHARE * memory.peak_live.total_bytes
     )
-    text = f"live at the peak of backward {units.size(memory.ledger_peak_backward_bytes)} ({parts})"
-    text += f"; workspace of kernels on top {units.size(memory.workspace_bytes)}"
-    if memory.allocator_backward is not None:
-        text += f"; {allocator_text(memory.allocator_backward)}"
     return (
-        f"{text}; peak of forward {units.size(memory.peak_forward_bytes)}; "
-        f"in use after backward {units.size(memory.after_backward_bytes)}"
+        f"at most {units.size(memory.ledger_peak_backward_bytes)} live in backward ({parts}), "
+        f"{units.size(memory.ledger_peak_forward_bytes)} in forward; workspace of kernels on top "
+        f"{units.size(memory.workspace_bytes)}; "
+        f"{units.size(memory.after_backward_bytes)} in use after backward"
     )
 
 
@@ -125,13 +148,6 @@ def allocator_text(peak: AllocatorPeak) -> str:
         f"the allocator's peak: requested {units.size(peak.requested_bytes)}, allocated "
         f"{units.size(peak.allocated_bytes)}, reserved {units.size(peak.reserved_bytes)}"
     )
-
-
-def _time_reading(total: Estimate) -> str:
-    text = f"forward + backward {units.interval(total.median, total.low, total.high)}"
-    if total.least == total.most:
-        return text
-    return f"{text}, middle half within {total.iqr_share:.1%}, least {units.duration(total.least)}"
 
 
 def _regions(row: Row, record: RunRecord) -> str:
@@ -146,43 +162,59 @@ def _regions(row: Row, record: RunRecord) -> str:
     return f"{' and '.join(parts) or 'no region'}{rest}"
 
 
-def _held_reading(row: Row, base: Row) -> str:
-    held = _change(row.saved_bytes, base.saved_bytes)
-    peak = _change(row.peak_bytes, base.peak_bytes)
-    if row.memory is not None and row.memory.offloaded_bytes:
-        held += f" and {units.size(row.memory.offloaded_bytes)} on the host"
-    return f"holds {held} after forward; peaks {peak}; {_gradients(row, base)}"
-
-
-def _cost_readings(row: Row, record: RunRecord) -> Iterator[str]:
-    ratio, cost = total_ratio(row), row.cost
+def _recomputation(row: Row) -> Iterator[str]:
+    cost = row.cost
+    if not row.recomputed_nodes:
+        return
     text = f"recomputes {by_op(row)}"
-    if cost is not None and row.recomputed_nodes:
+    if cost is not None:
         text += (
             f": {cost.recomputed_flops_share:.1%} of the forward's operations, "
             f"{cost.recomputed_moved_bytes_share:.0%} of its bytes moved"
         )
-    if row.outcome is not None and row.outcome.recomputed_by_op is not None:
-        yield text
+    yield text
+
+
+def _time_readings(row: Row, record: RunRecord) -> Iterator[str]:
+    total, ratio = row.estimate("total"), total_ratio(row)
+    parts = [] if total is None else list(_spread(total))
     if ratio is not None:
-        reference = record.reference
-        whose = "the reference" if reference is None else record.label(reference)
-        yield f"takes {ratio_interval(ratio)} the time of {whose}: {ratio.verdict}"
+        parts.append(f"{ratio_interval(ratio)} the time of {_reference_name(record)}")
+    if parts:
+        yield f"forward + backward {'; '.join(parts)}"
 
 
-def _engine_readings(row: Row) -> Iterator[str]:
+def _spread(total: Estimate) -> Iterator[str]:
+    """The median with its interval, or without one where there are too few rounds for it."""
+    if total.low is None or total.high is None:
+        yield units.duration(total.median)
+    else:
+        yield units.interval(total.median, total.low, total.high)
+    if total.least != total.most:
+        yield f"middle half within {total.iqr_share:.1%}, least {units.duration(total.least)}"
+
+
+def _engine_readings(row: Row, record: RunRecord) -> Iterator[str]:
     """What is known of another engine's row."""
-    if row.agreement is not None:
+    if row.agreement is not None and not _is_said(row.agreement, row, record):
         yield agreement_text(row.agreement)
-    if row.own_ratio is not None:
+    reference = record.reference
+    is_same = reference is not None and reference.key == (OURS, row.strategy)
+    if row.own_ratio is not None and not is_same:
         word = row.own_ratio.verdict
-        yield f"takes {ratio_interval(row.own_ratio)} the time of ckpt's {row.strategy}: {word}"
+        yield f"{ratio_interval(row.own_ratio)} the time of ckpt's {row.strategy}: {word}"
     if row.compile_s is not None and row.memory is not None:
         planned = units.size(row.memory.compiled_temp_bytes)
         yield (
             f"compiled in {units.duration(row.compile_s)}, in no time above; the compiler planned "
             f"{planned} of temporaries for the whole program"
         )
+
+
+def _is_said(known: Agreement, row: Row, record: RunRecord) -> bool:
+    """Whether it is the row's agreement with itself, or the answer has `identical`."""
+    is_identical = known.loss_relative == known.gradient_relative == 0.0
+    return known.beside == row.strategy or (is_identical and record.base_of(row) is not None)
 
 
 def agreement_text(known: Agreement) -> str:

@@ -8,8 +8,10 @@ from rich.table import Table
 
 from ckptcli import units
 from ckptcli.measure.saved import PartBytes, SavedTensor, total_of
-from ckptcli.report.console import WIDE
 from ckptcli.report.screen import Screen
+
+WIDE = 100
+"""From here on lines of the program stand whole."""
 
 
 def render_saved(strategy: str, saved: Sequence[SavedTensor], screen: Screen) -> str:

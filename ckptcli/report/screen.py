@@ -1,4 +1,4 @@
-"""What text is rendered for, and by: the only module that imports rich.
+"""What text is rendered for, and by: the only part that imports rich.
 
 Rendered to text and printed elsewhere.
 """
@@ -6,6 +6,7 @@ Rendered to text and printed elsewhere.
 from __future__ import annotations
 
 import io
+import re
 import textwrap
 from dataclasses import dataclass
 
@@ -13,6 +14,21 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
+
+from ckptcli.report import cells
+from ckptcli.report.fitting import fitted
+from ckptcli.report.looks import word_style
+
+TOGETHER = "\u00a0"
+"""A blank at which no line ends."""
+
+_ASCII_HEAD = box.Box("    \n    \n -- \n" + 5 * "    \n", ascii=True)
+"""A rule below the head, and nothing else."""
+
+_UNIT = re.compile(r"(?<=\d) (?=(?:[KMGTP]i)?B\b|%)")
+
+_STYLE = re.compile(r"\x1b\[[\d;]*m")
+_END = re.compile(r"(?: |\x1b\[[\d;]*m)+$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,27 +56,55 @@ class Screen:
         )
         for part in parts:
             console.print(part, soft_wrap=not isinstance(part, Table))
-        text = "\n".join(line.rstrip() for line in stream.getvalue().split("\n"))
+        text = "\n".join(map(_without_end, stream.getvalue().split("\n")))
         return text if self.unicode else text.replace("µ", "u")
 
     def wrapped(self, text: str, indent: str = "", style: str = "") -> Text:
-        """A paragraph that ends at the width; words are never cut."""
+        """A paragraph that ends at the width; words are never cut, nor figures from their units."""
         filled = textwrap.fill(
-            text,
+            _UNIT.sub(TOGETHER, text),
             self.width,
             initial_indent=indent,
             subsequent_indent=f"{indent}  ",
             break_long_words=False,
             break_on_hyphens=False,
         )
-        return Text(filled, style=style)
+        return Text(filled.replace(TOGETHER, " "), style=style)
 
-    def table(self, title: str | None = None, tight: bool = False) -> Table:
+    def table(self, title: str | None = None) -> Table:
         """An empty table in the glyphs that the stream has."""
         return Table(
             box=box.SIMPLE_HEAD if self.unicode else box.MARKDOWN,
             pad_edge=False,
-            padding=(0, 0) if tight else (0, 1),
             title=title,
             title_justify="left",
         )
+
+    def draw(self, table: cells.Table) -> Table:
+        """The columns of a table that there is room for, verdicts in their colours."""
+        fit = fitted(table, self.width)
+        drawn = self.table(fit.table.title or None)
+        drawn.box = box.SIMPLE_HEAD if self.unicode else _ASCII_HEAD
+        drawn.show_edge = False
+        drawn.padding = (0, 0, 0, 1) if fit.is_tight else (0, 1)
+        for column in fit.table.columns:
+            folds = column.rank == 0 or column.folds_to is not None
+            drawn.add_column(
+                column.name,
+                justify="right" if column.kind == "figure" else "left",
+                overflow="fold",
+                no_wrap=not folds,
+            )
+        for row in fit.table.rows:
+            drawn.add_row(
+                *(
+                    Text(cell.text, word_style(cell.text) if column.kind == "word" else "")
+                    for column, cell in fit.table.cells_of(row)
+                )
+            )
+        return drawn
+
+
+def _without_end(line: str) -> str:
+    """The line without blanks at its end, styled ones neither."""
+    return _END.sub(lambda found: "".join(_STYLE.findall(found.group())), line)

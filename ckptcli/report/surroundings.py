@@ -1,4 +1,4 @@
-"""How a run came about, as text: its rounds, its machine, its origin."""
+"""How a run came about, as text: its workload, its rounds, its machine, its origin."""
 
 from __future__ import annotations
 
@@ -7,13 +7,33 @@ import shlex
 from ckptcli import units
 from ckptcli.measure.record import RunRecord
 
+SHORT_COMMIT = 12
+"""As many digits of a commit as tell it apart."""
 
-def summary_line(record: RunRecord) -> str:
+
+def heading(record: RunRecord) -> str:
+    """The workload in words, its name once and files without their folders."""
+    name = str(record.workload.get("name", ""))
+    title = ", ".join(map(_without_folders, record.title.split(", ")))
+    if not name or title.startswith(name):
+        return title.replace(f"{name} = ", f"{name} ", 1)
+    return f"{name}, {title}" if " = " in title.split(", ")[0] else f"{name} {title}"
+
+
+def _without_folders(part: str) -> str:
+    """`graph = a/b.json:1` as `graph = b.json:1`."""
+    name, mark, value = part.rpartition(" = ")
+    head, colon, path = ("", "", value) if mark else value.rpartition(": ")
+    return f"{name}{mark}{head}{colon}{path.replace(chr(92), '/').rpartition('/')[2]}"
+
+
+def rounds_line(record: RunRecord) -> str:
     """How the times came about."""
     partial = "; partial: the run ended early" if record.partial else ""
     processes = f" over {record.processes} processes" if record.processes > 1 else ""
+    rounds = units.count(record.rounds, "round")
     return (
-        f"{record.device}, seed {record.seed}, {record.rounds} rounds interleaved{processes}, "
+        f"{record.device}, seed {record.seed}; {rounds} interleaved{processes}; "
         f"stopped: {record.stopped}{partial}"
     )
 
@@ -26,6 +46,7 @@ def machine_facts(record: RunRecord) -> list[tuple[str, str]]:
         ("processor", _known(machine.cpu)),
         ("cores", _known(machine.cores)),
         ("memory", units.size(machine.memory_bytes)),
+        *_accelerator_facts(record),
         ("system", machine.os),
         ("Python", machine.python),
         ("array library", record.library or f"NumPy {machine.numpy}"),
@@ -37,11 +58,21 @@ def machine_facts(record: RunRecord) -> list[tuple[str, str]]:
     ]
 
 
+def _accelerator_facts(record: RunRecord) -> list[tuple[str, str]]:
+    """The device that computed, where that is no processor."""
+    device = record.machine.accelerator
+    if device is None:
+        return []
+    memory, driver = units.size(device.memory_bytes), _known(device.driver)
+    return [("accelerator", f"{device.model}, {memory}, driver {driver}")]
+
+
 def machine_line(record: RunRecord) -> str:
     """The machine in one line."""
     facts = dict(machine_facts(record))
+    accelerator = f"{facts['accelerator']}; " if "accelerator" in facts else ""
     return (
-        f"{facts['processor']}, {facts['cores']} cores, {facts['memory']}; Python "
+        f"{accelerator}{facts['processor']}, {facts['cores']} cores, {facts['memory']}; Python "
         f"{facts['Python']}, {libraries(record)}, BLAS {facts['BLAS']}, "
         f"{units.threads(record.machine.blas_threads)}; ckpt {facts['ckpt']}"
     )
@@ -57,14 +88,32 @@ def origin_facts(record: RunRecord) -> list[tuple[str, str]]:
     origin = record.origin
     if origin is None:
         return []
-    changed = {False: ", with changes", True: "", None: ""}[origin.is_clean]
     facts = [
-        ("began", origin.began.replace("T", " ").replace("Z", " UTC")),
+        ("began", _moment(origin.began)),
         ("host", origin.host),
-        ("commit", f"{origin.commit}{changed}" if origin.commit else None),
+        ("commit", f"{origin.commit}{_changes(origin.is_clean)}" if origin.commit else None),
         ("command", shlex.join(origin.command) or None),
     ]
     return [(name, value) for name, value in facts if value is not None]
+
+
+def origin_line(record: RunRecord) -> str:
+    """`2026-01-31 12:00:00 UTC on HOST, commit 0123456789ab with changes`; empty if not known."""
+    origin = record.origin
+    if origin is None:
+        return ""
+    host = f" on {origin.host}" if origin.host else ""
+    changes = _changes(origin.is_clean)
+    commit = f", commit {origin.commit[:SHORT_COMMIT]}{changes}" if origin.commit else ""
+    return f"{_moment(origin.began)}{host}{commit}"
+
+
+def _moment(began: str) -> str:
+    return began.replace("T", " ").replace("Z", " UTC")
+
+
+def _changes(is_clean: bool | None) -> str:
+    return " with changes" if is_clean is False else ""
 
 
 def _known(value: object) -> str:

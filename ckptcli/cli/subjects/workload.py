@@ -62,6 +62,7 @@ class WorkloadSubject:
 
     def open(self, engines: Sequence[Engine]) -> list[str]:
         from ckptcli.profiling.memory_needed import check_fits
+        from ckptcli.profiling.profile import check_engines
 
         options = self._options
         self._engines = engines
@@ -70,10 +71,7 @@ class WorkloadSubject:
         fault = options.fault.perturb_text
         self._strategies = perturbed_strategies(fault, self._strategies, [self._workload])[0]
         self._backend = open_device(options.device, options.workload.dtype, options.notes.quiet)
-        if engines:
-            from ckptcli.profiling.peer_passes import check_peers
-
-            check_peers(engines, self._workload, self._backend)
+        check_engines(engines, self._workload, self._backend)
         if not options.memory.no_memory_check:
             check_fits(self._workload, self._strategies, self._backend)
         return notes

@@ -6,6 +6,7 @@ from ckptcli.options.group import Options, group
 from ckptcli.options.measuring import ThresholdOptions
 from ckptcli.options.option import option
 from ckptcli.options.output import (
+    ExportOptions,
     GateOptions,
     JsonOptions,
     QuietOptions,
@@ -29,6 +30,13 @@ class CompareOptions(Options):
     )
     data: JsonOptions = group(
         JsonOptions, as_json={"help": "Print one JSON object, schema ckpt.compare/1."}
+    )
+    export: ExportOptions = group(
+        ExportOptions,
+        export_paths={
+            "help": "Write the comparison too, repeatable; the suffix says the format: .md .json; "
+            "- is stdout."
+        },
     )
     screen: ScreenOptions = group(ScreenOptions)
     notes: QuietOptions = group(QuietOptions)

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from ckptcli.options.group import Options, group
 from ckptcli.options.option import option
-from ckptcli.options.output import JsonOptions, QuietOptions, ScreenOptions, VerboseOptions
+from ckptcli.options.output import (
+    ExportOptions,
+    JsonOptions,
+    QuietOptions,
+    ScreenOptions,
+    VerboseOptions,
+)
 from ckptcli.options.program import ConfigOptions
 
 
@@ -17,6 +23,7 @@ class ShowOptions(Options):
         False, "Live bytes over the pass, and what sets the peak.", section="Output"
     )
     data: JsonOptions = group(JsonOptions, as_json={"help": "Print the record, schema ckpt.run/1."})
+    export: ExportOptions = group(ExportOptions)
     screen: ScreenOptions = group(ScreenOptions)
     details: VerboseOptions = group(VerboseOptions)
     notes: QuietOptions = group(QuietOptions)

@@ -1,4 +1,4 @@
-"""The graph as a strip of cells, one a node, and what is live at the peak as bars."""
+"""The graph as a strip of cells, one a node, and what is live at the highest point as bars."""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ from ckptcli import units
 from ckptcli.measure.memory import PeakLive
 from ckptcli.measure.record import RunRecord
 from ckptcli.measure.trace import NodeFate, Trace
+from ckptcli.report.charts import live_when_highest
 from ckptcli.report.drawing.markup import Markup, element, joined
-from ckptcli.report.drawing.style import FATES, WHYS, why_class
-from ckptcli.report.drawing.tables import live_table, swatch
-from ckptcli.report.timeline_text import live_at_peaks
+from ckptcli.report.drawing.style import why_class
+from ckptcli.report.drawing.tables import swatch, table
+from ckptcli.report.live_table import live_table
+from ckptcli.report.looks import FATES, bytes_by_look, fate_look, legend_of
 
 DENSE_ABOVE = 300
 """More nodes than this are drawn small, without their numbers."""
@@ -30,7 +32,9 @@ def fate_legend() -> Markup:
 def strips(record: RunRecord) -> Markup:
     """A strip a strategy, nodes in the order of their ids."""
     return joined(
-        _strip(i, row.strategy, trace) for i, (row, trace) in enumerate(record.rows_with_trace)
+        _strip(i, record.label(row), row.trace)
+        for i, row in enumerate(record.rows)
+        if row.trace is not None and row.trace.nodes
     )
 
 
@@ -68,7 +72,7 @@ def _node(node: NodeFate, dense: bool) -> Markup:
 
 
 def _cell(fate: str, node: int | None, title: str | None = None) -> Markup:
-    letter = FATES[fate][0] if fate in FATES else fate[:1].upper()
+    letter = fate_look(fate).letter
     kind = f"node fate-{fate}" if fate in FATES else "node"
     below = "" if node is None else element("small", str(node))
     return element("span", letter, below, class_=kind, title=title)
@@ -84,32 +88,34 @@ def node_text(node: NodeFate) -> str:
     if node.held_for_constants:
         constants = ", ".join(map(str, node.held_for_constants))
         text += f"; held, since parent {constants} is a constant"
+    if node.source:
+        text += f"; made at {node.source}"
     return text
 
 
-def peak_bars(record: RunRecord) -> Markup:
-    """What is live at the peak of backward, a bar a strategy, on one scale."""
-    peaks = live_at_peaks(record)
-    most = max((live.total_bytes for _, live in peaks), default=0)
-    named = {why for _, live in peaks for why in live.bytes_by_why}
+def live_bars(record: RunRecord) -> Markup:
+    """What is live at the highest point of backward, a bar a row, on one scale."""
+    known = live_when_highest(record)
+    most = max((live.total_bytes for _, _, live in known), default=0)
+    whys = legend_of(why for _, _, live in known for why in live.bytes_by_why)
     return joined(
         [
             element(
                 "ul",
                 *(
                     element("li", element("span", class_=f"why {why_class(why)}"), why)
-                    for why in _in_order(dict.fromkeys(named, 0))
+                    for why in whys
                 ),
                 class_="legend",
             ),
-            *(_bar(i, name, live, max(1, most)) for i, (name, live) in enumerate(peaks)),
+            *(_bar(i, name, live, max(1, most)) for i, name, live in known),
         ]
     )
 
 
-def _bar(index: int, name: str, peak: PeakLive, most: int) -> Markup:
-    count = f"{units.size(peak.total_bytes)} in {peak.total_tensors} storages"
-    shown = f"the {len(peak.largest)} largest" if len(peak.largest) < peak.total_tensors else "all"
+def _bar(index: int, name: str, live: PeakLive, most: int) -> Markup:
+    count = f"{units.size(live.total_bytes)} in {units.count(live.total_tensors, 'storage')}"
+    shown = f"the {len(live.largest)} largest" if len(live.largest) < live.total_tensors else "all"
     return joined(
         [
             element(
@@ -120,21 +126,20 @@ def _bar(index: int, name: str, peak: PeakLive, most: int) -> Markup:
             ),
             element(
                 "div",
-                *_segments(peak.bytes_by_why, most),
+                *_segments(live.bytes_by_why, most),
                 class_="peak",
             ),
             element(
                 "details",
                 element("summary", f"{shown} of them", class_="small"),
-                live_table(peak.largest),
+                table(live_table(live.largest)),
             ),
         ]
     )
 
 
 def _segments(by_why: Mapping[str, int], most: int) -> Iterator[Markup]:
-    for why in _in_order(by_why):
-        size_bytes = by_why[why]
+    for why, size_bytes in bytes_by_look(by_why).items():
         share = size_bytes / most * 100
         text = units.size(size_bytes)
         yield element(
@@ -144,9 +149,3 @@ def _segments(by_why: Mapping[str, int], most: int) -> Iterator[Markup]:
             style=f"width:{share:.2f}%",
             title=f"{why}: {text}",
         )
-
-
-def _in_order(by_why: Mapping[str, int]) -> list[str]:
-    """The kinds as they lie in a bar: what stays first, what comes and goes last."""
-    known = [why for why in WHYS if why in by_why]
-    return [*known, *sorted(why for why in by_why if why not in WHYS)]

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from ckptcli.report.looks import FATES, OTHER, TONES, WHYS, why_look
+
 INK, PAPER, QUIET = "#1f2328", "#ffffff", "#59636e"
 DARK_INK, DARK_PAPER, DARK_QUIET = "#e6edf3", "#0d1117", "#9198a1"
 
@@ -21,32 +23,14 @@ SERIES = (
     ("#0f6e84", "#39c5cf"),
     ("#bf3989", "#f778ba"),
     ("#7d6200", "#d2b322"),
+    ("#424a53", "#afb8c1"),
+    ("#3b3fb8", "#a5b0ff"),
+    ("#0a5c4a", "#7ce0c3"),
+    ("#7a2f4b", "#ffb3c7"),
 )
 """A colour for each strategy, light and dark."""
 
 DASHES = (None, "7 4", "2 3", "9 3 2 3", "4 2", "1 4", "12 4")
-
-FATES = {
-    "parameter": ("P", "#d0d7de", "#3d444d"),
-    "input": ("I", "#c8d1da", "#525964"),
-    "saved": ("S", "#9ecbff", "#1f4f8f"),
-    "recomputed": ("R", "#ffc680", "#8a4b08"),
-    "dropped": ("D", "#ffffff", "#0d1117"),
-    "output": ("O", "#a7e3b4", "#1b5e2c"),
-}
-"""What became of a node: letter, light and dark background."""
-
-WHYS = {
-    "parameter": ("#c5ccd3", "#454c56"),
-    "input": ("#a3adb8", "#5d6672"),
-    "saved": ("#9ecbff", "#1f4f8f"),
-    "recomputed": ("#ffc680", "#8a4b08"),
-    "gradient": ("#d8b9ff", "#5a3a94"),
-    "gradient of a parameter": ("#f5b7d6", "#8a2d5d"),
-    "output": ("#a7e3b4", "#1b5e2c"),
-    "temporary": ("#f0e3a1", "#6b5d12"),
-}
-"""What a live storage is at the peak: light and dark; anything else has the temporary's."""
 
 
 def series_color(index: int) -> str:
@@ -66,8 +50,8 @@ def series_dash(index: int) -> str | None:
 
 def why_class(why: str) -> str:
     """The class of what a storage is."""
-    names = list(WHYS)
-    return f"why{names.index(why if why in WHYS else 'temporary')}"
+    names = [*WHYS, OTHER]
+    return f"why{names.index(why if why in WHYS else OTHER)}"
 
 
 def picture_style() -> str:
@@ -92,15 +76,16 @@ def _dark_picture() -> str:
 
 def page_style() -> str:
     """The style sheet of a page, pictures included."""
-    light = {f"fate-{name}": colors[1] for name, colors in FATES.items()}
-    dark = {f"fate-{name}": colors[2] for name, colors in FATES.items()}
-    light |= {why_class(why): colors[0] for why, colors in WHYS.items()}
-    dark |= {why_class(why): colors[1] for why, colors in WHYS.items()}
+    light = {f"fate-{name}": look.light for name, look in FATES.items()}
+    dark = {f"fate-{name}": look.dark for name, look in FATES.items()}
+    light |= {why_class(why): why_look(why).light for why in (*WHYS, OTHER)}
+    dark |= {why_class(why): why_look(why).dark for why in (*WHYS, OTHER)}
     light |= {f"swatch.series{i}": colors[0] for i, colors in enumerate(SERIES)}
     dark |= {f"swatch.series{i}": colors[1] for i, colors in enumerate(SERIES)}
     return (
-        f"{_LIGHT}{_PAGE}{_backgrounds(light)}{picture_style()}"
-        f"@media (prefers-color-scheme:dark){{{_DARK}{_backgrounds(dark)}}}"
+        f"{_LIGHT}{_PAGE}{_backgrounds(light)}{_inks({t.name: t.light for t in TONES})}"
+        f"{picture_style()}@media (prefers-color-scheme:dark){{{_DARK}{_backgrounds(dark)}"
+        f"{_inks({t.name: t.dark for t in TONES})}}}"
     )
 
 
@@ -108,19 +93,21 @@ def _backgrounds(colors: Mapping[str, str]) -> str:
     return "".join(f".{name}{{background:{color}}}" for name, color in colors.items())
 
 
+def _inks(colors: Mapping[str, str]) -> str:
+    return "".join(f".word.{name}{{color:{color}}}" for name, color in colors.items())
+
+
 _LIGHT = (
     f":root{{color-scheme:light dark;--ink:{INK};--paper:{PAPER};--quiet:{QUIET};"
-    "--raised:#f6f8fa;--border:#d1d9e0;"
-    "--good:#1a7f37;--warn:#9a6700;--bad:#cf222e}"
+    "--raised:#f6f8fa;--border:#d1d9e0}"
 )
 _DARK = (
     f":root{{--ink:{DARK_INK};--paper:{DARK_PAPER};--quiet:{DARK_QUIET};"
-    "--raised:#151b23;--border:#3d444d;"
-    "--good:#3fb950;--warn:#d29922;--bad:#ff7b72}"
+    "--raised:#151b23;--border:#3d444d}"
 )
 _PAGE = """
 *{box-sizing:border-box}
-body{margin:0 auto;max-width:68rem;padding:1.5rem 1.25rem 4rem;background:var(--paper);
+body{margin:0 auto;max-width:78rem;padding:1.5rem 1.25rem 4rem;background:var(--paper);
 color:var(--ink);font:16px/1.5 system-ui,-apple-system,Segoe UI,Helvetica,Arial,sans-serif}
 h1{font-size:1.6rem;line-height:1.25;margin:.2rem 0 .3rem}
 h2{font-size:1.2rem;margin:2.4rem 0 .5rem}
@@ -141,7 +128,6 @@ padding:.75rem .95rem}
 .card h3{margin:0;display:flex;gap:.5rem;align-items:baseline;flex-wrap:wrap}
 .card p{margin:.3rem 0 0;font-size:.93rem}
 .word{font-weight:600}
-.good{color:var(--good)}.warn{color:var(--warn)}.bad{color:var(--bad)}
 .swatch{display:inline-block;flex:none;width:.75rem;height:.75rem;border-radius:3px}
 .wide{overflow-x:auto}
 table{border-collapse:collapse;width:100%;font-size:.86rem;font-variant-numeric:tabular-nums}
@@ -157,8 +143,9 @@ td .low{display:block;white-space:normal;width:max-content;max-width:8.5rem;marg
 color:var(--quiet);font-size:.78rem;font-weight:400}
 figure{margin:.4rem 0 0}
 figure svg{display:block;width:100%;height:auto}
-figure.timeline svg{min-width:46rem}
+figure.timeline svg,figure.samples svg{min-width:46rem}
 figure.scatter{max-width:42rem}
+figure.timeline,figure.samples{max-width:66rem}
 figure.scatter svg{min-width:26rem}
 figcaption{color:var(--quiet);font-size:.875rem;margin-top:.3rem}
 .legend{display:flex;flex-wrap:wrap;gap:.25rem 1rem;margin:.5rem 0;padding:0;list-style:none;

@@ -4,38 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from ckptcli import units
 from ckptcli.events import Event, Level, Retrieved, Visited
-from ckptcli.measure.memory import LiveTensor
 from ckptcli.measure.record import RunRecord
 from ckptcli.measure.row import Row
 from ckptcli.measure.trace import Trace
 from ckptcli.report import comparison, readings
+from ckptcli.report.cells import Cell, Column, Table
 from ckptcli.report.drawing.markup import Markup, element, joined
 from ckptcli.report.drawing.style import series_class
 from ckptcli.report.log import burn_line
-
-_TONES = {
-    "agrees": "good",
-    "differs": "bad",
-    "effective": "good",
-    "held only": "warn",
-    "no effect": "warn",
-    "worse": "bad",
-    "wrong": "bad",
-    "faster": "good",
-    "slower": "warn",
-    "reference": "quiet",
-}
+from ckptcli.report.looks import WORDS
 
 
 def word(text: str) -> Markup:
     """A verdict in its colour."""
-    return element("span", text, class_=f"word {_TONES.get(text, '')}".rstrip())
+    tone = WORDS.get(text)
+    return element("span", text, class_="word" if tone is None else f"word {tone.name}")
 
 
 def swatch(index: int) -> Markup:
-    """The colour of a strategy."""
+    """The colour of a row of the record."""
     return element("span", class_=f"swatch {series_class(index)}")
 
 
@@ -48,59 +36,38 @@ def cards(record: RunRecord) -> Markup:
 
 def _card(index: int, row: Row, record: RunRecord) -> Markup:
     name = comparison.verdict(row, record)
+    sentences = [readings.figures(row, record), readings.why(row)]
     return element(
         "div",
-        element("h3", swatch(index), element("span", readings.title(row, record)), word(name)),
-        element("p", readings.reason(row, record)),
-        *(element("p", sentence) for sentence in readings.readings(row, record)),
-        element("p", element("code", row.device), class_="quiet"),
+        element("h3", swatch(index), element("span", record.label(row)), word(name)),
+        *(element("p", sentence) for sentence in sentences if sentence),
+        *(element("p", sentence, class_="quiet") for sentence in readings.readings(row, record)),
+        element("p", element("code", readings.device(row)), class_="quiet"),
         class_="card",
     )
 
 
-_TEXT_COLUMNS = frozenset({"strategy", "time", "verdict"})
-
-
-def comparison_table(record: RunRecord) -> Markup:
-    """The comparison: a strategy a row."""
+def table(drawn: Table) -> Markup:
+    """Any table of cells, small print below its figure."""
     head = [
-        element("th", name, scope="col", class_="text" if name in _TEXT_COLUMNS else None)
-        for name in comparison.HEADER
+        element("th", column.name, scope="col", class_=_kind(column)) for column in drawn.columns
     ]
-    body = [_comparison_row(row) for row in comparison.rows(record)]
-    return _table(head, body)
-
-
-def _comparison_row(cells: Iterable[comparison.Cell]) -> Markup:
-    drawn = []
-    for name, cell in zip(comparison.HEADER, cells):
-        figure = word(cell.text) if name in ("time", "verdict") else cell.text
-        detail = element("span", cell.detail, class_="low") if cell.detail else ""
-        kind = "text" if name in _TEXT_COLUMNS else None
-        drawn.append(element("td", figure, detail, class_=kind))
-    return element("tr", *drawn)
-
-
-def _table(head: Iterable[str], body: Iterable[str]) -> Markup:
+    body = [
+        element("tr", *(_cell(column, cell) for column, cell in drawn.cells_of(row)))
+        for row in drawn.rows
+    ]
     whole = element("table", element("thead", element("tr", *head)), element("tbody", *body))
     return element("div", whole, class_="wide")
 
 
-def live_table(tensors: Iterable[LiveTensor]) -> Markup:
-    """What was live at the peak, the largest first."""
-    head = [element("th", name, scope="col") for name in ("why", "node", "op", "shape", "size")]
-    body = [
-        element(
-            "tr",
-            element("td", tensor.why),
-            element("td", "" if tensor.node is None else str(tensor.node)),
-            element("td", tensor.op or ""),
-            element("td", str(list(tensor.shape))),
-            element("td", units.size(tensor.bytes)),
-        )
-        for tensor in tensors
-    ]
-    return _table(head, body)
+def _cell(column: Column, cell: Cell) -> Markup:
+    figure = word(cell.text) if column.kind == "word" else cell.text
+    detail = element("span", cell.detail, class_="low") if cell.detail else ""
+    return element("td", figure, detail, class_=_kind(column))
+
+
+def _kind(column: Column) -> str | None:
+    return None if column.kind == "figure" else "text"
 
 
 def log_details(record: RunRecord) -> Markup:
@@ -108,7 +75,7 @@ def log_details(record: RunRecord) -> Markup:
     return joined(
         element(
             "details",
-            element("summary", f"{row.strategy}: {len(trace.retrievals)} values retrieved"),
+            element("summary", f"{record.label(row)}: {len(trace.retrievals)} values retrieved"),
             element("pre", "\n".join(log_lines(trace)) or "nothing to retrieve"),
         )
         for row, trace in record.rows_with_trace

@@ -1,4 +1,4 @@
-"""The memory timeline as SVG: a step line a strategy, the peaks named, a hover text at each op.
+"""The memory timeline as SVG: a step line a strategy, named where most is live, a text at each op.
 
 Invariant: the same record gives the same bytes; there are no ids and no dates.
 """
@@ -16,11 +16,14 @@ from ckptcli.report.charts import (
     LABEL_HEIGHT,
     Box,
     Column,
+    Curve,
     Line,
     Mark,
     Slot,
     TimelineChart,
-    curve,
+    curves_of,
+    highest_point,
+    op_text,
     timeline_chart,
 )
 from ckptcli.report.drawing.markup import Markup, element, joined, number
@@ -33,6 +36,7 @@ from ckptcli.report.drawing.style import (
     series_color,
     series_dash,
 )
+from ckptcli.report.surroundings import heading
 
 WIDTH = 800
 PLOT_HEIGHT = 250
@@ -43,7 +47,7 @@ CHARACTER = 7.0
 """About the width of a character of a label, for keeping labels apart."""
 
 MOST_NAMED = 4
-"""With more strategies the legend alone names the peaks: names would hide the lines."""
+"""With more strategies the legend alone names their highest ops: names would hide the lines."""
 
 Nodes = dict[int, NodeFate]
 
@@ -53,33 +57,30 @@ def timeline_svg(record: RunRecord, *, alone: bool) -> Markup | None:
 
     `alone` is for a file of its own: with name space, style, paper and title.
     """
-    drawn = [(row, trace) for row, trace in record.rows_with_trace if trace.timeline]
-    if not drawn:
+    curves = curves_of(record)
+    if not curves:
         return None
-    curves = [curve(row.strategy, trace) for row, trace in drawn]
-    peaks = [max(p.high_bytes for p in trace.timeline) for _, trace in drawn]
-    named = len(drawn) <= MOST_NAMED
-    names = [f"{c.name} {units.size(peak)}" for c, peak in zip(curves, peaks)] if named else []
+    names = [_name(drawn) for drawn in curves] if len(curves) <= MOST_NAMED else []
     head = 26 if alone else 0
-    top = head + LEGEND_ROW * len(drawn) + 12
+    top = head + LEGEND_ROW * len(curves) + 12
     box = Box(LEFT, top, WIDTH - RIGHT, top + PLOT_HEIGHT)
     chart = timeline_chart(curves, box, [len(name) * CHARACTER for name in names])
     rugs = _rugs(chart)
     height = box.bottom + 46 + (RUG_GAP + RUG_ROW * len(rugs) if rugs else 0)
-    first = drawn[0][0].memory
+    first = record.rows[curves[0].series].memory
     floor_bytes = 0 if first is None else first.params_input_bytes or 0
-    nodes = [{node.node: node for node in trace.nodes} for _, trace in drawn]
+    nodes = [_nodes(record, drawn) for drawn in curves]
     return element(
         "svg",
         *(_frame(record, height) if alone else ()),
         *_legend(chart, head),
         *_axes(chart),
         *_floor(chart, floor_bytes),
-        *(_step_line(i, line) for i, line in enumerate(chart.lines)),
+        *(_step_line(line) for line in chart.lines),
         *_drawn_rugs(rugs, box),
         *_bottom(chart, height),
-        *(_dot(i, line) for i, line in enumerate(chart.lines)),
-        *(label(i, line.mark, text) for i, (line, text) in enumerate(zip(chart.lines, names))),
+        *map(_dot, chart.lines),
+        *(label(line.series, line.mark, text) for line, text in zip(chart.lines, names)),
         *(_slot(slot, chart, nodes) for slot in chart.slots),
         xmlns="http://www.w3.org/2000/svg" if alone else None,
         viewBox=f"0 0 {WIDTH} {number(height)}",
@@ -87,9 +88,19 @@ def timeline_svg(record: RunRecord, *, alone: bool) -> Markup | None:
         height=height if alone else None,
         role="img",
         aria_label="live bytes over the ops of the pass; "
-        + "; ".join(peak_text(line.name, line.peak) for line in chart.lines),
+        + "; ".join(highest_text(line.name, line.highest) for line in chart.lines),
         font_size=12,
     )
+
+
+def _name(drawn: Curve) -> str:
+    highest = highest_point([*drawn.forward, *drawn.backward])
+    return f"{drawn.name} {units.size(None if highest is None else highest.high_bytes)}"
+
+
+def _nodes(record: RunRecord, drawn: Curve) -> Nodes:
+    trace = record.rows[drawn.series].trace
+    return {} if trace is None else {node.node: node for node in trace.nodes}
 
 
 def trimmed(text: str) -> str:
@@ -106,7 +117,7 @@ def size_label(size_bytes: int) -> str:
 def words(x: float, y: float, text: str, **attributes: str | float | None) -> Markup:
     """Text at a place, quiet unless another class is given."""
     kind = attributes.pop("class_", "quiet")
-    fill = INK if kind == "ink" else QUIET
+    fill = INK if str(kind).startswith("ink") else QUIET
     return element("text", text, x=x, y=y, class_=kind, fill=fill, **attributes)
 
 
@@ -151,28 +162,23 @@ def label(index: int, mark: Mark, text: str) -> Markup:
 def _frame(record: RunRecord, height: float) -> Iterator[Markup]:
     yield element("style", Markup(picture_style()))
     yield element("rect", class_="paper", fill=PAPER, width=WIDTH, height=height)
-    yield words(8, 20, f"Live bytes, {record.title}", class_="ink", font_weight=600, font_size=14)
+    yield words(
+        8, 20, f"Live bytes, {heading(record)}", class_="ink", font_weight=600, font_size=14
+    )
 
 
-def peak_text(name: str, peak: TimelinePoint | None) -> str:
-    """How high a strategy gets, and during which op."""
-    if peak is None:
+def highest_text(name: str, point: TimelinePoint | None) -> str:
+    """How much is live at most, and during which op."""
+    if point is None:
         return name
-    return f"{name} peaks at {units.size(peak.high_bytes)}: {_op_text(peak)}"
-
-
-def _op_text(point: TimelinePoint) -> str:
-    """`backward of mul, node 16`."""
-    op = point.op or "the pass"
-    verb = {"forward": op, "recompute": f"{op} again"}.get(point.phase, f"backward of {op}")
-    return verb if point.node is None else f"{verb}, node {point.node}"
+    return f"{name}: at most {units.size(point.high_bytes)}, {op_text(point)}"
 
 
 def _legend(chart: TimelineChart, head: float) -> Iterator[Markup]:
     for i, line in enumerate(chart.lines):
         y = head + LEGEND_ROW * (i + 1) - 4
-        yield _stroke(i, f"M{LEFT} {number(y - 4)}h30")
-        yield words(LEFT + 38, y, peak_text(line.name, line.peak), class_="ink")
+        yield _stroke(line.series, f"M{LEFT} {number(y - 4)}h30")
+        yield words(LEFT + 38, y, highest_text(line.name, line.highest), class_="ink")
 
 
 def _stroke(index: int, path: str) -> Markup:
@@ -207,21 +213,21 @@ def _floor(chart: TimelineChart, floor_bytes: int) -> Iterator[Markup]:
         yield words(chart.box.left + 5, y + 13, "parameters and input", font_size=11)
 
 
-def _step_line(index: int, line: Line) -> Markup:
+def _step_line(line: Line) -> Markup:
     path = "".join(
         "M" + "L".join(f"{number(x)} {number(y)}" for x, y in stretch) for stretch in line.stretches
     )
-    return _stroke(index, path)
+    return _stroke(line.series, path)
 
 
-def _dot(index: int, line: Line) -> Markup:
+def _dot(line: Line) -> Markup:
     return element(
         "circle",
         cx=line.mark.x,
         cy=line.mark.y,
         r=4,
-        class_=f"area {series_class(index)}",
-        fill=series_color(index),
+        class_=f"area {series_class(line.series)}",
+        fill=series_color(line.series),
     )
 
 
@@ -229,10 +235,13 @@ Rug = tuple[int, list[tuple[Slot, float]]]
 
 
 def _rugs(chart: TimelineChart) -> list[Rug]:
-    """For each curve that recomputes, its number and the share of ops that do so, by slot."""
+    """For each curve that recomputes, its series and the share of ops that do so, by slot."""
     shares = [
-        (i, [(s, s.columns[i].recomputed) for s in chart.slots if s.columns[i].recomputed])
-        for i in range(len(chart.lines))
+        (
+            line.series,
+            [(s, s.columns[i].recomputed) for s in chart.slots if s.columns[i].recomputed],
+        )
+        for i, line in enumerate(chart.lines)
     ]
     return [(i, rug) for i, rug in shares if rug]
 
@@ -314,4 +323,4 @@ def _column_text(column: Column, nodes: Nodes) -> str:
         return "done"
     node = None if point.node is None else nodes.get(point.node)
     value = "" if node is None else f", {list(node.shape)} {units.size(node.bytes)}"
-    return f"{_op_text(point)}{value}; {units.size(point.high_bytes)} live"
+    return f"{op_text(point)}{value}; {units.size(point.high_bytes)} live"

@@ -7,23 +7,28 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+from collections.abc import Mapping
+from typing import Any, TypeVar
 
 from ckptcli.errors import UnknownNameError, UsageError
+from ckptcli.measure.record import RunRecord
 from ckptcli.report.formats.base import REGISTRY, Exporter
 
-__all__ = ["Exporter", "exporter_for", "registry"]
+__all__ = ["Exporter", "chosen", "exporter_for", "registry"]
 
 STDOUT = "-"
 
+ExporterKind = TypeVar("ExporterKind", bound=Exporter[Any])
 
-def registry() -> dict[str, type[Exporter]]:
+
+def registry() -> dict[str, type[Exporter[RunRecord]]]:
     """Every format by name, in the order of the names."""
     for module in pkgutil.iter_modules(__path__):
         importlib.import_module(f"{__name__}.{module.name}")
     return dict(sorted(REGISTRY.items()))
 
 
-def exporter_for(path: str, format_name: str | None) -> Exporter:
+def exporter_for(path: str, format_name: str | None) -> Exporter[RunRecord]:
     """The exporter that `format_name` names, else the one for the suffix of `path`.
 
     Raises:
@@ -31,7 +36,17 @@ def exporter_for(path: str, format_name: str | None) -> Exporter:
         UsageError: no format has this suffix, stdout without a format, or something that the
             format needs is missing.
     """
-    known = registry()
+    return chosen(registry(), path, format_name)
+
+
+def chosen(
+    known: Mapping[str, type[ExporterKind]], path: str, format_name: str | None
+) -> ExporterKind:
+    """The one of `known` that `format_name` names, else the one for the suffix of `path`.
+
+    Raises:
+        UnknownNameError, UsageError: as `exporter_for`.
+    """
     if format_name is not None:
         if format_name not in known:
             raise UnknownNameError("format", format_name, known)

@@ -8,8 +8,11 @@ if TYPE_CHECKING:
     from ckptcli.measure.record import RunRecord
 
 
-class Exporter(Protocol):
-    """Writes a record in one format.
+Result = TypeVar("Result", contravariant=True)
+
+
+class Exporter(Protocol[Result]):
+    """Writes a result, a record or comparisons of several, in one format.
 
     Attributes:
         name: what `--format` calls it.
@@ -24,14 +27,14 @@ class Exporter(Protocol):
     suffixes: ClassVar[tuple[str, ...]]
     binary: ClassVar[bool]
 
-    def render(self, record: RunRecord) -> str | bytes:
-        """The whole content of the file; the same record gives the same content."""
+    def render(self, record: Result, /) -> str | bytes:
+        """The whole content of the file; the same result gives the same content."""
 
 
-REGISTRY: dict[str, type[Exporter]] = {}
+REGISTRY: dict[str, type[Exporter[RunRecord]]] = {}
 """Filled by `register`; `ckptcli.report.formats.registry` makes sure that it is full."""
 
-ExporterClass = TypeVar("ExporterClass", bound=type[Exporter])
+ExporterClass = TypeVar("ExporterClass", bound="type[Exporter[RunRecord]]")
 
 
 def register(exporter: ExporterClass) -> ExporterClass:

@@ -11,20 +11,23 @@ from typing import ClassVar
 
 from ckptcli.measure.record import SCHEMA, RunRecord
 from ckptcli.report import comparison, surroundings
+from ckptcli.report.charts import HIGHEST_POINT, live_when_highest
 from ckptcli.report.drawing.markup import Markup, element
+from ckptcli.report.drawing.samples import samples_svg
 from ckptcli.report.drawing.scatter import scatter_svg
-from ckptcli.report.drawing.strip import fate_legend, peak_bars, strips
+from ckptcli.report.drawing.strip import fate_legend, live_bars, strips
 from ckptcli.report.drawing.style import page_style
-from ckptcli.report.drawing.tables import bullets, cards, comparison_table, facts, log_details
+from ckptcli.report.drawing.tables import bullets, cards, facts, log_details, table
 from ckptcli.report.drawing.timeline import timeline_svg
 from ckptcli.report.formats.base import register
+from ckptcli.report.gradient_table import EXPLANATION, gradient_lines, gradient_table
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 
 
 @register
 class HtmlExporter:
-    """Verdicts, table, timeline, time against peak, graph, log, machine."""
+    """Verdicts, tables, time against peak, samples, timeline, graph, log, machine."""
 
     name: ClassVar[str] = "html"
     suffixes: ClassVar[tuple[str, ...]] = (".html", ".htm")
@@ -43,7 +46,7 @@ def _head(record: RunRecord) -> Markup:
         element("meta", http_equiv="Content-Security-Policy", content=POLICY),
         element("meta", name_="color-scheme", content="light dark"),
         element("link", rel="icon", href="data:,"),
-        element("title", f"ckpt: {record.title}"),
+        element("title", f"{surroundings.heading(record)} - ckpt"),
         element("style", Markup(page_style())),
     )
 
@@ -52,55 +55,81 @@ def _body(record: RunRecord) -> Iterator[Markup]:
     yield _header(record)
     yield _section(
         "Comparison",
-        comparison_table(record),
+        table(comparison.table(record)),
         element("p", comparison.EXPLANATION, class_="quiet small"),
     )
+    yield from _gradients(record)
     if record.warnings:
         yield _section("Warnings", bullets(record.warnings))
     yield from _pictures(record)
-    yield _section(
-        "Graph",
-        element("p", "A cell is a node; point at it for op, shape, bytes and uses."),
-        fate_legend(),
-        strips(record),
-    )
-    yield _section("Log of the backward pass", log_details(record))
-    yield _section(
-        "Machine", facts([*surroundings.machine_facts(record), *surroundings.origin_facts(record)])
-    )
+    if record.rows_with_trace:
+        yield from _pass_sections(record)
+    yield _section("Machine", facts(surroundings.machine_facts(record)))
     yield from _reproduction(record)
     yield element("footer", f"ckpt {record.version}; schema {SCHEMA}")
 
 
 def _header(record: RunRecord) -> Markup:
-    name = str(record.workload.get("name", "workload"))
+    origin = surroundings.origin_line(record)
     return element(
         "header",
         element("p", "Gradient checkpointing, compared", class_="kind"),
-        element("h1", f"{name}: {record.title}"),
-        element("p", surroundings.summary_line(record), class_="quiet"),
+        element("h1", surroundings.heading(record)),
+        *([element("p", origin, class_="quiet")] if origin else []),
+        element("p", surroundings.rounds_line(record), class_="quiet"),
         cards(record),
     )
 
 
-def _pictures(record: RunRecord) -> Iterator[Markup]:
-    timeline = timeline_svg(record, alone=False)
-    if timeline is not None:
-        caption = (
-            "The exact account of the storages that are live, without what kernels use inside "
-            "themselves. Point at a column for node, op, shape and bytes."
+def _gradients(record: RunRecord) -> Iterator[Markup]:
+    """What a program with one number to differentiate by is held against."""
+    gradients = gradient_table(record)
+    if gradients is not None:
+        yield _section(
+            "Gradient",
+            *(element("p", line) for line in gradient_lines(record)),
+            table(gradients),
+            element("p", EXPLANATION, class_="quiet small"),
         )
-        yield _figure("Memory over the pass", "timeline", timeline, caption)
+
+
+def _pictures(record: RunRecord) -> Iterator[Markup]:
     scatter = scatter_svg(record)
     if scatter is not None:
         caption = (
             "Down is less memory, left is less time. Bars: 95 % intervals of the medians; "
-            "dashed lines: the reference."
+            "dashed lines: the reference. Below the axes: rows whose peak is not known."
         )
         yield _figure("Time against peak", "scatter", scatter, caption)
     else:
         yield _section("Time against peak", element("p", "Nothing was timed.", class_="quiet"))
-    yield _section("Live at the peak of backward", peak_bars(record))
+    samples = samples_svg(record)
+    if samples is not None:
+        caption = (
+            "A dot a round, the first at the top of its lane. Line: the median; band: its 95 % "
+            "interval. The axis begins where the fastest round is."
+        )
+        yield _figure("Samples", "samples", samples, caption)
+    timeline = timeline_svg(record, alone=False)
+    if timeline is not None:
+        caption = (
+            "The exact account of the storages that are live, without the workspace of kernels, "
+            "which the peak has on top. Point at a column for node, op, shape and bytes."
+        )
+        yield _figure("Live bytes over the pass", "timeline", timeline, caption)
+    if live_when_highest(record):
+        yield _section(HIGHEST_POINT.capitalize(), live_bars(record))
+
+
+def _pass_sections(record: RunRecord) -> Iterator[Markup]:
+    """The graph and the log, of rows whose pass is known op by op."""
+    yield _section(
+        "Graph",
+        element("p", "A cell is a node; point at it for op, shape, bytes, uses and line."),
+        fate_legend(),
+        strips(record),
+    )
+    yield _section("Log of the backward pass", log_details(record))
 
 
 def _figure(title: str, kind: str, picture: Markup, caption: str) -> Markup:
@@ -114,6 +143,7 @@ def _reproduction(record: RunRecord) -> Iterator[Markup]:
     yield _section(
         "Reproduce",
         *([element("pre", command, class_="wrap")] if command else []),
+        facts(surroundings.origin_facts(record)),
         element(
             "details",
             element("summary", "settings of this run"),

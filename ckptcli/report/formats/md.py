@@ -14,8 +14,10 @@ from typing import ClassVar
 from ckptcli.measure.record import RunRecord
 from ckptcli.measure.row import Row
 from ckptcli.report import comparison, readings, surroundings
+from ckptcli.report.cells import Table
 from ckptcli.report.drawing.markup import printable
 from ckptcli.report.formats.base import register
+from ckptcli.report.gradient_table import gradient_lines, gradient_table
 
 _SPECIAL = re.compile(r"[\\`*~|#]|(?<!\w)_|_(?!\w)|\](?=\()")
 
@@ -33,37 +35,59 @@ class MarkdownExporter:
 
 
 def _lines(record: RunRecord) -> Iterator[str]:
-    yield f"### {_plain(record.title)}"
+    yield f"### {plain(surroundings.heading(record))}"
     yield ""
-    yield _plain(surroundings.summary_line(record))
+    yield plain(surroundings.rounds_line(record))
     yield ""
-    yield _line(comparison.HEADER)
-    yield _line(["---", *["---:"] * 7, "---", "---"])
-    for cells in comparison.rows(record):
-        yield _line(_plain(cell.whole) for cell in cells)
+    yield from table_lines(comparison.table(record))
     yield ""
+    yield from _gradients(record)
     for row in record.rows:
-        sentences = _plain(_sentence(row, record))
-        yield f"- **{_plain(readings.title(row, record))}**: {sentences}"
+        sentences = plain(_sentence(row, record))
+        yield f"- **{plain(readings.title(row, record))}**: {sentences}"
     if record.warnings:
         yield ""
-        yield from (f"- warning: {_plain(warning)}" for warning in record.warnings)
+        yield from (f"- warning: {plain(warning)}" for warning in record.warnings)
     yield ""
-    yield _plain(surroundings.machine_line(record))
+    origin = surroundings.origin_line(record)
+    yield plain(f"{surroundings.machine_line(record)}{'; ' if origin else ''}{origin}")
+
+
+def _gradients(record: RunRecord) -> Iterator[str]:
+    """What a program with one number to differentiate by is held against."""
+    gradients = gradient_table(record)
+    if gradients is None:
+        return
+    yield from (f"{plain(line)}  " for line in gradient_lines(record))
+    yield ""
+    yield from table_lines(gradients)
+    yield ""
 
 
 def _sentence(row: Row, record: RunRecord) -> str:
-    word = comparison.verdict(row, record)
-    why = readings.reason(row, record)
-    first = why if row.reason is not None else f"{word}: {why}"
-    return "; ".join([first, *readings.readings(row, record)])
+    reason = readings.why(row)
+    return "; ".join(
+        [
+            readings.answer(row, record),
+            *([reason] if reason else []),
+            *readings.readings(row, record),
+        ]
+    )
+
+
+def table_lines(table: Table) -> Iterator[str]:
+    """A table of cells, figures to the right."""
+    yield _line(plain(column.name) for column in table.columns)
+    yield _line("---:" if column.kind == "figure" else "---" for column in table.columns)
+    for row in table.rows:
+        yield _line(plain(cell.whole) for cell in row)
 
 
 def _line(cells: Iterable[str]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def _plain(text: str) -> str:
+def plain(text: str) -> str:
     """`text` on one line, shown as it is."""
     flat = " ".join(printable(text).split())
     return _SPECIAL.sub(lambda match: f"\\{match.group()}", html.escape(flat, quote=False))

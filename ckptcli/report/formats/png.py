@@ -9,6 +9,7 @@ import importlib.util
 import io
 import math
 import warnings
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from ckptcli.errors import UsageError
@@ -19,18 +20,19 @@ from ckptcli.report.charts import (
     Span,
     byte_ticks,
     common_span,
-    curve,
+    curves_of,
     resample,
 )
 from ckptcli.report.drawing.markup import printable
 from ckptcli.report.drawing.style import series_color, series_dash
-from ckptcli.report.drawing.timeline import peak_text, size_label
+from ckptcli.report.drawing.timeline import highest_text, size_label
 from ckptcli.report.formats.base import register
+from ckptcli.report.surroundings import heading
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-SIZE_INCHES = (8.0, 4.0)
+WIDTH_INCHES, PLOT_INCHES, LEGEND_ROW_INCHES = 8.0, 3.6, 0.2
 DOTS_PER_INCH = 200
 
 
@@ -50,22 +52,25 @@ class PngExporter:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
 
-        figure = Figure(figsize=SIZE_INCHES, dpi=DOTS_PER_INCH, layout="constrained")
+        curves = curves_of(record)
+        height = PLOT_INCHES + LEGEND_ROW_INCHES * max(2, len(curves))
+        figure = Figure(figsize=(WIDTH_INCHES, height), dpi=DOTS_PER_INCH, layout="constrained")
         FigureCanvasAgg(figure)
         stream = io.BytesIO()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a name in a script that the font has no letters for
-            _draw(figure.add_subplot(), record)
+            _draw(figure.add_subplot(), curves, heading(record))
+            if curves:
+                figure.legend(fontsize="small", loc="outside lower left", frameon=False)
             figure.savefig(stream, format="png", metadata={"Software": None})
         return stream.getvalue()
 
 
-def _draw(axes: Axes, record: RunRecord) -> None:
-    curves = [curve(row.strategy, trace) for row, trace in record.rows_with_trace if trace.timeline]
+def _draw(axes: Axes, curves: Sequence[Curve], title: str) -> None:
     span = common_span(curves)
-    for i, drawn in enumerate(curves):
-        _draw_curve(axes, i, drawn, span)
-    points = [point for _, trace in record.rows_with_trace for point in trace.timeline]
+    for drawn in curves:
+        _draw_curve(axes, drawn, span)
+    points = [point for drawn in curves for point in (*drawn.forward, *drawn.backward)]
     top = 1.12 * max((point.high_bytes for point in points), default=1)
     ticks = byte_ticks(top)
     axes.set_ylim(0, top)
@@ -73,20 +78,18 @@ def _draw(axes: Axes, record: RunRecord) -> None:
     axes.set_xlim(0, max(1, span.ops))
     axes.axvline(span.forward, color="0.5", linestyle=":", linewidth=1)
     axes.set_xlabel(f"ops in order: forward ({span.forward}), then backward")
-    axes.set_ylabel("live bytes")
-    axes.set_title(_literal(record.title), fontsize="medium")
+    axes.set_ylabel("live bytes, without workspace")
+    axes.set_title(_literal(title), fontsize="medium", loc="left")
     axes.grid(axis="y", alpha=0.3)
-    if curves:
-        axes.legend(fontsize="small", loc="lower right")
 
 
-def _draw_curve(axes: Axes, index: int, drawn: Curve, span: Span) -> None:
+def _draw_curve(axes: Axes, drawn: Curve, span: Span) -> None:
     columns = resample(drawn, MOST_COLUMNS, span)
     heights = [math.nan if point is None else point.high_bytes for point in columns.points]
     edges = [float(column.first) for column in columns.forward]
     edges += [float(span.forward + column.first) for column in columns.backward]
-    color = series_color(index)
-    peak = columns.peak or 0
+    color = series_color(drawn.series)
+    highest = columns.highest or 0
     edges.append(float(span.ops))
     axes.stairs(
         heights,
@@ -94,10 +97,12 @@ def _draw_curve(axes: Axes, index: int, drawn: Curve, span: Span) -> None:
         baseline=None,
         color=color,
         linewidth=1.6,
-        linestyle=_dashes(index),
-        label=_literal(peak_text(drawn.name, columns.points[peak])),
+        linestyle=_dashes(drawn.series),
+        label=_literal(highest_text(drawn.name, columns.points[highest])),
     )
-    axes.plot((edges[peak] + edges[peak + 1]) / 2, heights[peak], "o", color=color, markersize=5)
+    axes.plot(
+        (edges[highest] + edges[highest + 1]) / 2, heights[highest], "o", color=color, markersize=5
+    )
 
 
 def _dashes(index: int) -> str | tuple[int, tuple[float, ...]]:

@@ -18,7 +18,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from ckptcli.measure.record import RunRecord
-from ckptcli.measure.row import Row
 from ckptcli.measure.trace import Life, TimelinePoint, Trace
 from ckptcli.report.formats.base import register
 
@@ -50,7 +49,7 @@ class TraceExporter:
         events = [
             event
             for process, (row, trace) in enumerate(record.rows_with_trace, start=1)
-            for event in _row_events(process, row, trace)
+            for event in _row_events(process, record.label(row), row.device, trace)
         ]
         whole = {
             "traceEvents": events,
@@ -64,9 +63,9 @@ class TraceExporter:
         return json.dumps(whole, allow_nan=False) + "\n"
 
 
-def _row_events(process: int, row: Row, trace: Trace) -> Iterator[Event]:
-    yield _metadata("process_name", process, 0, name=row.strategy)
-    yield _metadata("process_labels", process, 0, labels=row.device)
+def _row_events(process: int, name: str, device: str, trace: Trace) -> Iterator[Event]:
+    yield _metadata("process_name", process, 0, name=name)
+    yield _metadata("process_labels", process, 0, labels=device)
     yield _metadata("process_sort_index", process, 0, sort_index=process)
     rows = _rows(trace.lives, len(trace.timeline))
     threads = dict(enumerate(PHASES, start=1))

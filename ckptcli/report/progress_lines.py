@@ -1,0 +1,97 @@
+"""The lines of the experiment that this program began with, in its wording: scripts read them.
+
+For each row its device and what is in use, then a line a pass, then the medians. A run prints them
+when it is over, and tells the same lines as they come while it measures.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from ckptcli import units
+from ckptcli.measure.memory import Memory
+from ckptcli.measure.record import RunRecord
+from ckptcli.measure.rounds import Sample
+from ckptcli.measure.row import Row
+
+Shown = Mapping[tuple[str, str], int]
+"""Engine and strategy -> how many passes of it were told of; a row that is not in it is new."""
+
+
+def row_lines(row: Row, record: RunRecord, verbose: bool) -> Iterator[str]:
+    """All of a row: nothing where there is nothing to tell."""
+    if row.memory is None:
+        return
+    yield from _head(row, record)
+    if verbose:
+        for rep, sample in enumerate(_passes(row)):
+            yield rep_line(rep, sample, row.memory)
+    yield from _medians(row)
+
+
+def new_lines(record: RunRecord, shown: Shown, verbose: bool) -> tuple[list[str], Shown]:
+    """What a record has beyond what was told, and what has been told then.
+
+    Passes of several rows take turns, so each line has the row's name before it.
+    """
+    lines: list[str] = []
+    told = dict(shown)
+    for row in record.rows:
+        if row.memory is None:
+            continue
+        if row.key not in told:
+            lines += _head(row, record)
+        first, passes = told.get(row.key, 0), _passes(row)
+        if verbose:
+            lines += [
+                f"{record.label(row)}: {rep_line(rep, passes[rep], row.memory)}"
+                for rep in range(first, len(passes))
+            ]
+        told[row.key] = max(first, len(passes))
+    return lines, told
+
+
+def rep_line(rep: int, sample: Sample, memory: Memory) -> str:
+    """One pass; of a library that makes one program of both phases, their time together."""
+    check = "" if sample.check is None else f", sum(grad w0) = {sample.check:.4f}"
+    if sample.forward_s is None:
+        return f"rep {rep}: forward + backward {units.duration(sample.total_s):>8}{check}"
+    return (
+        f"rep {rep}: after forward in_use = {_in_use(memory.after_forward_bytes)}, "
+        f"forward {units.duration(sample.forward_s):>8}, "
+        f"backward {units.duration(sample.backward_s):>8}{check}"
+    )
+
+
+def _passes(row: Row) -> list[Sample]:
+    return [*row.passes.warmup, *row.samples]
+
+
+def _head(row: Row, record: RunRecord) -> Iterator[str]:
+    assert row.memory is not None
+    yield f"device = {row.device}, {record.title}"
+    for name, size_bytes in (
+        ("params + input", row.memory.params_input_bytes),
+        ("after forward", row.memory.after_forward_bytes),
+    ):
+        if size_bytes is not None:
+            yield f"{name:<23} in_use = {_in_use(size_bytes)}"
+
+
+def _medians(row: Row) -> Iterator[str]:
+    first = len(row.passes.warmup)
+    last = first + len(row.samples) - 1
+    if last < first:
+        return
+    forward, backward, total = (row.median_s(phase) for phase in ("forward", "backward", "total"))
+    if forward is not None:
+        yield (
+            f"reps {first}..{last}: median forward {units.duration(forward)}, "
+            f"median backward {units.duration(backward)}"
+        )
+    elif total is not None:
+        yield f"reps {first}..{last}: median forward + backward {units.duration(total)}"
+
+
+def _in_use(size_bytes: int | None) -> str:
+    return f"{units.size(size_bytes):>11}"
