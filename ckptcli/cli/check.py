@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ckptcli.cli.command import options_command
 from ckptcli.cli.failing_graphs import FailingGraphs
+from ckptcli.cli.leaving import reader_may_leave
 from ckptcli.cli.streams import warn
 from ckptcli.cli.text_page import TextPage
 from ckptcli.errors import UntrackedBackwardWarning
@@ -43,7 +44,11 @@ def command(options: CheckOptions, line: Line) -> int:
     from ckptcli.options.listing import changed
 
     quiet = options.notes.quiet
-    with limited_threads(options.device, quiet), FailingGraphs(options.failing) as failing:
+    with (
+        reader_may_leave("stdout"),
+        limited_threads(options.device, quiet),
+        FailingGraphs(options.failing) as failing,
+    ):
         strategies = parse_strategies(options.strategies.strategy_texts or ("balanced",))
         workloads = open_programs(options.program, options.workload, options.memory)
         notes = program_notes(line, options.program, workloads)

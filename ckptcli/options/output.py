@@ -134,7 +134,7 @@ class StrictOptions(Options):
 
     strict: bool = option(
         False,
-        "Exit with 4 if a time verdict is `unclear`.",
+        "Exit with 4 if a time verdict is `unclear`, or where there is none to give.",
         section="Exit codes for scripts",
         subjects=_PROFILES,
         refused_by=_LOST,
