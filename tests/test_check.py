@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -90,7 +92,8 @@ def test_the_recorded_programs_pass(capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_wrong_gradient_and_an_unusable_difference_are_told_apart() -> None:
     assert DirectionalDifference(1.0, 1.0 + 1e-9, 1e-10).agrees
     assert not DirectionalDifference(1.0, 1.1, 1e-10).agrees
-    assert not DirectionalDifference(1.0, 1.1, 0.5).is_usable
+    assert DirectionalDifference(1.0, 1.1, 1e-10).is_usable
+    assert not DirectionalDifference(1.0, 1.1, 0.5, reason="a kink").is_usable
 
 
 @pytest.mark.parametrize(
@@ -140,11 +143,51 @@ def test_a_failure_leaves_the_smallest_graph_that_fails(
         ops.append({"op": name, "in": [len(ops) - 1]})
     ops.append({"op": "sum", "in": [len(ops) - 1]})
     Path("g.json").write_text(json.dumps({"ops": ops}))
-    assert run_command(["check", "--workload", "graph:g.json"]) == 5
-    assert "ckpt check --workload graph:failing-1.json" in capsys.readouterr().err
-    written = json.loads(Path("failing-1.json").read_text())
+    words = ["check", "--workload", "graph:g.json"]
+    assert run_command(words) == 5
+    assert "next: --save-failing FILE" in capsys.readouterr().err
+    assert os.listdir() == ["g.json"]
+    assert run_command([*words, "--save-failing", "small.json"]) == 5
+    command = "ckpt check --workload graph:small.json -s balanced"
+    assert command in capsys.readouterr().err
+    written = json.loads(Path("small.json").read_text())
     assert [op["op"] for op in written["ops"]] == ["leaf", "exp", "cos", "sin", "exp"]
     assert written["strategy"] == "balanced"
+    assert run_command(shlex.split(command)[1:]) == 5
+    assert run_command([*words, "--save-failing", "small.json"]) == 2
+    assert "`small.json` exists already" in capsys.readouterr().err
+
+
+def test_what_is_printed_for_a_fault_on_purpose_shows_it_again(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two strategies fail: a graph a line, and a command each, with the fault."""
+    monkeypatch.chdir(tmp_path)
+    leaf = {"op": "leaf", "req": True, "data": [0.1, 0.7]}
+    division = {"op": "div", "in": [1, 2]}
+    ops = [leaf, {"op": "exp", "in": [0]}, {"op": "cos", "in": [0]}, division]
+    ops += [{"op": "mul", "in": [3, 3]}, {"op": "sum", "in": [4]}]
+    Path("g.json").write_text(json.dumps({"ops": ops}))
+    words = ["check", "--workload", "graph:g.json", "--perturb-replay", "float32"]
+    assert run_command([*words, "--save-failing", "small.json"]) == 5
+    (line,) = capsys.readouterr().err.splitlines()
+    command = line.removeprefix("the smallest graph that fails: ")
+    assert command.endswith(" --perturb-replay float32")
+    assert run_command(shlex.split(command)[1:]) == 5
+    assert run_command(["check", "--workload", "graph:small.json"]) == 0
+
+
+def test_a_fault_on_purpose_that_changes_nothing_is_told(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """Of two numbers no root is a single one, so `ulp` leaves each as it is."""
+    path = tmp_path / "g.json"
+    path.write_text(json.dumps(NOT_FINITE))
+    assert run_command(["check", "--workload", f"graph:{path}", "--perturb-replay", "ulp"]) == 0
+    assert capsys.readouterr().err.splitlines() == [
+        "warning: --perturb-replay ulp changed nothing: it computed 2 values again, and each came "
+        "out as in the forward pass"
+    ]
 
 
 def test_silu_as_a_graph_is_the_same_program() -> None:

@@ -126,8 +126,8 @@ def test_completion_of_a_strategy_name() -> None:
         ("--version",),
         ("run", "--help"),
         ("log",),
-        ("run", "--n", "16", "--reps", "1"),
-        ("run", "--n", "16", "--json"),
+        ("run", "-q", "--n", "16", "--reps", "1"),
+        ("run", "-q", "--n", "16", "--json"),
     ],
 )
 def test_a_closed_pipe_ends_quietly(arguments: tuple[str, ...]) -> None:

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, replace
-from itertools import count
-from pathlib import Path
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-import click
-
 from ckptcli.cli.command import options_command
+from ckptcli.cli.failing_graphs import FailingGraphs
+from ckptcli.cli.leaving import reader_may_leave
 from ckptcli.cli.streams import warn
 from ckptcli.cli.text_page import TextPage
 from ckptcli.errors import UntrackedBackwardWarning
-from ckptcli.exit_codes import DONE, WRONG
+from ckptcli.exit_codes import DONE, UNTRUSTWORTHY, WRONG
+from ckptcli.units import count
 
 if TYPE_CHECKING:
     from ckptcli.backends.base import Backend
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
     from ckptcli.cli.line import Line
     from ckptcli.options.commands.check import CheckOptions
     from ckptcli.verify.check import Check
+    from ckptcli.verify.fault import Fault
     from ckptcli.workloads.base import Workload
 
 SCHEMA = "ckpt.check/1"
@@ -35,7 +35,8 @@ def command(options: CheckOptions, line: Line) -> int:
 
     Gradients and recomputed values must be those of `none` and of the forward pass: bit for bit,
     or on a library that is not deterministic within its spread from run to run.
-    Exits with 5, and the evidence, if one is not.
+    Exits with 5, and the evidence, if one is not. A finite difference at a kink, or one that
+    rounding drowns, concludes nothing; where all do, --strict makes that exit with 4.
     """
     from ckptcli.cli.devices import limited_threads, open_device
     from ckptcli.cli.programs import open_programs, program_notes
@@ -43,7 +44,11 @@ def command(options: CheckOptions, line: Line) -> int:
     from ckptcli.options.listing import changed
 
     quiet = options.notes.quiet
-    with limited_threads(options.device, quiet):
+    with (
+        reader_may_leave("stdout"),
+        limited_threads(options.device, quiet),
+        FailingGraphs(options.failing) as failing,
+    ):
         strategies = parse_strategies(options.strategies.strategy_texts or ("balanced",))
         workloads = open_programs(options.program, options.workload, options.memory)
         notes = program_notes(line, options.program, workloads)
@@ -55,10 +60,26 @@ def command(options: CheckOptions, line: Line) -> int:
             check_layers(strategies, workload)
         text = options.fault.perturb_text
         strategies, fault = perturbed_strategies(text, strategies, workloads)
-        passed = _checked(options, strategies, list(zip(workloads, precise)), backend)
-    if fault is not None and not fault.hits:
-        warn([f"--perturb-replay {fault.text} met no value that is computed again"], quiet)
-    return DONE if passed else WRONG
+        checks = _checked(options, strategies, list(zip(workloads, precise)), backend, failing)
+        failing.tell(_same_surroundings(options), quiet)
+    if fault is not None:
+        warn(_without_effect(fault, checks), quiet)
+    if not all(found.passed for found in checks):
+        return WRONG
+    undecided = [found.strategy for found in checks if not found.usable_directions]
+    return UNTRUSTWORTHY if options.strictness.strict and undecided else DONE
+
+
+def _same_surroundings(options: CheckOptions) -> list[str]:
+    """The words that check another program as this one was: in which library, with which fault."""
+    from ckptcli.options.listing import options_of, values_of
+    from ckptcli.options.words import reproduction_words
+
+    return [
+        word
+        for group in (options.device, options.fault)
+        for word in reproduction_words(options_of(type(group)), values_of(group))
+    ]
 
 
 def _checked(
@@ -66,12 +87,13 @@ def _checked(
     strategies: Sequence[Strategy],
     programs: Sequence[tuple[Workload, Workload]],
     backend: Backend,
-) -> bool:
-    """Check and print each program, with the same in float64 beside it; whether all passed."""
+    failing: FailingGraphs,
+) -> list[Check]:
+    """Check and print each program, with the same in float64 beside it."""
     from ckptcli.profiling.out_of_memory import told_as_failure
     from ckptcli.verify.check import check
 
-    passed = True
+    every = []
     with backend.quiet(), warnings.catch_warnings():
         warnings.simplefilter("ignore", UntrackedBackwardWarning)
         for workload, exact in programs:
@@ -83,32 +105,21 @@ def _checked(
             _print(workload, checks, options)
             for strategy, found in zip(strategies, checks):
                 if not found.passed:
-                    passed = False
-                    _write_smallest(workload, strategy, backend)
-    return passed
+                    failing.add(workload, strategy, backend)
+            every += checks
+    return every
 
 
-def _write_smallest(workload: Workload, strategy: Strategy, backend: Backend) -> None:
-    """Write the smallest graph that still fails beside the caller, and say where."""
-    from ckptcli.report.output import OutputFile
-    from ckptcli.verify.check import check
-    from ckptcli.verify.smallest import smallest_failing
-
-    graph = workload.as_graph()
-    small = None
-    if graph is None:
-        return
-    if not strategy.needs_layers:
-        small = smallest_failing(
-            graph, lambda cut: not check(cut, strategy, cut, backend=backend).passed
-        )
-    if small is None:
-        warn([f"{strategy.name}: as a graph file, in float64 and without layers, it does not fail"])
-        return
-    path = next(p for i in count(1) if not (p := Path(f"failing-{i}.json")).exists())
-    with OutputFile.open(path, force=False) as file:
-        file.write(replace(small, strategy=strategy.name).as_json())
-    click.echo(f"the smallest graph that fails: ckpt check --workload graph:{path}", err=True)
+def _without_effect(fault: Fault, checks: Sequence[Check]) -> list[str]:
+    """What to tell of a fault on purpose that nothing shows."""
+    if not fault.hits:
+        return [f"--perturb-replay {fault.text} met no value that is computed again"]
+    if any(found.wrong_values or found.wrong_gradients for found in checks):
+        return []
+    return [
+        f"--perturb-replay {fault.text} changed nothing: it computed {count(fault.hits, 'value')} "
+        "again, and each came out as in the forward pass"
+    ]
 
 
 def _print(workload: Workload, checks: list[Check], options: CheckOptions) -> None:
@@ -130,7 +141,15 @@ def _as_object(workload: Workload, checks: list[Check]) -> dict[str, Any]:
     from ckptcli.measure.codec import with_finite_numbers
 
     warnings: list[str] = []
-    data = [{**asdict(found), "passed": found.passed} for found in checks]
+    data = [
+        {
+            **asdict(found),
+            "usable_directions": found.usable_directions,
+            "unusable_directions": found.unusable_directions,
+            "passed": found.passed,
+        }
+        for found in checks
+    ]
     finite = with_finite_numbers(data, "checks", warnings)
     return {"schema": SCHEMA, "workload": workload.title, "checks": finite, "warnings": warnings}
 
@@ -159,10 +178,15 @@ def _lines(found: Check, workload: Workload) -> Iterator[str]:
         yield "finite differences  left out: the program detaches values, or has no gradient"
     for direction in found.differences:
         state = "agrees" if direction.agrees else "DIFFERS"
-        state = state if direction.is_usable else "unusable, the two steps differ too much"
+        state = state if direction.is_usable else f"unusable, {direction.reason}"
         yield (
             f"finite differences  {direction.gradient:+.6e} against {direction.difference:+.6e}, "
             f"apart {direction.relative_error:.1e}, scatter {direction.scatter:.1e}: {state}"
+        )
+    if found.differences and not found.usable_directions:
+        yield (
+            f"                    {_of_all(found)} unusable: whether the gradient is that of the "
+            "loss is not decided here"
         )
     same = found.compared - len(found.wrong_values)
     yield f"recomputed values   {same} of {found.compared} are the forward's, {measure}"
@@ -175,6 +199,11 @@ def _lines(found: Check, workload: Workload) -> Iterator[str]:
     own, reference = found.draws
     beside = "as under `none`" if own == reference else f"`none` takes {reference}"
     yield f"random draws        {own}, {beside}"
+
+
+def _of_all(found: Check) -> str:
+    directions = found.unusable_directions
+    return "the one direction is" if directions == 1 else f"all {directions} directions are"
 
 
 def _gauge_lines(found: Check, workload: Workload) -> Iterator[str]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ckptcli.cli.command import options_command
+from ckptcli.cli.leaving import reader_may_leave
 from ckptcli.cli.streams import warn
 from ckptcli.errors import UsageError
 from ckptcli.exit_codes import DONE, FAILED_CONDITION, UNTRUSTWORTHY
@@ -30,6 +31,11 @@ def command(options: CompareOptions, line: Line, base_name: str, new_names: tupl
     A time verdict needs runs of several processes (`ckpt run --processes`) on one machine. A file
     `-` is stdin.
     """
+    with reader_may_leave("stdout"):
+        return _compared(options, base_name, new_names)
+
+
+def _compared(options: CompareOptions, base_name: str, new_names: Sequence[str]) -> int:
     from ckptcli.measure.conditions import check_applies, parse_condition
 
     gates = [parse_condition(text) for text in options.gates.conditions]
@@ -45,7 +51,8 @@ def command(options: CompareOptions, line: Line, base_name: str, new_names: tupl
         click.echo(f"failed: {sentence}", err=True)
     if fired:
         return FAILED_CONDITION
-    return UNTRUSTWORTHY if options.gates.strict and any(c.unclear for c in comparisons) else DONE
+    undecided = any(c.unclear or not c.strategies for c in comparisons)
+    return UNTRUSTWORTHY if options.strictness.strict and undecided else DONE
 
 
 def _comparisons(options: CompareOptions, names: Sequence[str]) -> list[RunComparison]:

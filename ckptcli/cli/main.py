@@ -10,10 +10,11 @@ import importlib
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from typing import Any, NoReturn, TextIO
+from typing import Any, NoReturn
 
 import click
 
+from ckptcli.cli.leaving import discard, reader_may_leave
 from ckptcli.errors import CkptError, UnknownNameError
 from ckptcli.exit_codes import DONE, FAILED, INTERRUPTED
 from ckptcli.version import VERSION
@@ -119,27 +120,31 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 def run_command(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit code, with errors told on stderr."""
     _open_missing_streams()
+    with reader_may_leave("stderr"):
+        return _run(arguments)
+
+
+def _run(arguments: Sequence[str] | None) -> int:
     try:
         code = root.main(arguments, prog_name="ckpt", standalone_mode=False)
     except CkptError as error:
         report_error(error.message, error.hint)
         return error.exit_code
     except click.ClickException as error:
-        with _nobody_has_to_read():
-            error.show()
+        error.show()
         return error.exit_code
     except (KeyboardInterrupt, click.Abort):
         click.echo("Interrupted", err=True)
         return INTERRUPTED
     except (ClosedPipe, BrokenPipeError):
-        _discard(sys.stdout)
+        discard(sys.stdout)
         return DONE
     except MemoryError as error:
         report_error(f"out of memory: {error}", "use a smaller workload or fewer strategies")
         return FAILED
     except OSError as error:
         report_error(f"cannot write: {error}", None)
-        _discard(sys.stdout)
+        discard(sys.stdout)
         return FAILED
     return code if isinstance(code, int) else DONE
 
@@ -151,25 +156,8 @@ def _open_missing_streams() -> None:
             setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
 
 
-def _discard(stream: TextIO) -> None:
-    """Let what is still buffered go nowhere, so that the interpreter's last flush succeeds."""
-    with contextlib.suppress(OSError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
-
-
 def report_error(message: str, hint: str | None) -> None:
-    """`Error: ...` on stderr, and the hint on a line of its own; nobody has to be reading."""
-    with _nobody_has_to_read():
-        click.echo(f"Error: {message}", err=True)
-        if hint:
-            click.echo(f"\nhint: {hint}", err=True)
-
-
-@contextlib.contextmanager
-def _nobody_has_to_read() -> Iterator[None]:
-    """A closed stderr changes no exit code, which says it too."""
-    try:
-        yield
-        sys.stderr.flush()
-    except BrokenPipeError:
-        _discard(sys.stderr)
+    """`Error: ...` on stderr, and the hint on a line of its own."""
+    click.echo(f"Error: {message}", err=True)
+    if hint:
+        click.echo(f"\nhint: {hint}", err=True)

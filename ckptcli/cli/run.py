@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ckptcli.cli.command import options_command
+from ckptcli.cli.leaving import reader_may_leave
 
 if TYPE_CHECKING:
     from ckptcli.cli.line import Line
@@ -25,4 +26,5 @@ def command(options: RunOptions, line: Line) -> int:
     from ckptcli.cli.runs import run_subject
     from ckptcli.cli.subjects import subject_of
 
-    return run_subject(subject_of(options, line), options, line.words)
+    with reader_may_leave("stdout"):
+        return run_subject(subject_of(options, line), options, line.words)

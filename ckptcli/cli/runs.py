@@ -73,7 +73,7 @@ def _measure_and_report(
         _tell_next(options, record)
         exports.check()
         code = _tell_failures(record.failures)
-        return _exit_code(record, gates, options.gates.strict, code) or stops.exit_code
+        return _exit_code(record, gates, options.strictness.strict, code) or stops.exit_code
 
 
 def _record(
@@ -214,5 +214,14 @@ def _exit_code(record: RunRecord, gates: Sequence[Condition], strict: bool, fail
         return FAILED
     if sentences:
         return FAILED_CONDITION
+    return UNTRUSTWORTHY if strict and not _is_decided(record) else 0
+
+
+def _is_decided(record: RunRecord) -> bool:
+    """Whether there is a time verdict, and every one is clear; says why if there is none."""
     ratios = [row.ratios["total"] for row in record.rows if row.ratios and "total" in row.ratios]
-    return UNTRUSTWORTHY if strict and any(r.verdict == "unclear" for r in ratios) else 0
+    if not ratios:
+        click.echo(
+            "undecided: --strict asks for a verdict, and no two times are compared", err=True
+        )
+    return bool(ratios) and all(ratio.verdict != "unclear" for ratio in ratios)

@@ -68,7 +68,7 @@ class RoundOptions(Options):
     )
     no_reference: bool = option(
         False,
-        "With one strategy: do not run `none` to compare with.",
+        "Do not run `none` to compare with; the first of several strategies is the reference.",
         section="How to measure",
         subjects=frozenset({WORKLOAD}),
     )

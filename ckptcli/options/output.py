@@ -127,9 +127,14 @@ class GateOptions(Options):
         not_in_child="the parent judges the whole",
         not_reproduced="it decides the exit code, not what is measured",
     )
+
+
+class StrictOptions(Options):
+    """Whether what nobody could decide ends well."""
+
     strict: bool = option(
         False,
-        "Exit with 4 if a time verdict is `unclear`.",
+        "Exit with 4 if a time verdict is `unclear`, or where there is none to give.",
         section="Exit codes for scripts",
         subjects=_PROFILES,
         refused_by=_LOST,

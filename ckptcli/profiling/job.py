@@ -181,7 +181,7 @@ class Job:
         parameters = list(self.workload.parameters().values())
         if self.passes[0].outcome.gradient is None or parameters[0].dtype.itemsize < 8:
             return
-        from ckptcli.verify.differences import TOLERANCE, scalar_difference
+        from ckptcli.verify.differences import scalar_difference
 
         backend = self.device.backend
         try:
@@ -190,16 +190,14 @@ class Job:
         except PassOutOfMemory as error:
             self.notes.append(f"no finite difference of the loss: {error.failures[0].message}")
             return
-        if found.scatter > TOLERANCE:
-            word = "is only as good as that" if found.is_usable else "cannot be used"
+        if found.reason is not None:
             self.notes.append(
-                f"the finite difference of the loss {word}: its two steps are {found.scatter:.1e} "
-                "apart"
+                f"the finite difference of the loss cannot be used: {found.reason} (they are "
+                f"{found.scatter:.1e} apart)"
             )
-        if not found.is_usable:
             return
         self.passes = [
-            replace(p, outcome=replace(p.outcome, finite_difference=found.difference))
+            replace(p, outcome=replace(p.outcome, finite_difference=found.derivative))
             for p in self.passes
         ]
 

@@ -53,12 +53,13 @@ GLOSSARY = {
     "derivative": "The gradient of a program with one parameter of one element, a single number.",
     "exact": "The loss and its derivative as theory has them, where they are known: of the TRG, a "
     "torus of up to 2^6 spins, or the infinite lattice from 12 steps on.",
-    "finite difference": "The derivative of the loss from its values at four points nearby, a "
-    "fourth-order central difference. It is left out where two steps differ by more than a "
-    "thousandth.",
+    "finite difference": "The derivative of the loss from its values at points nearby, a "
+    "fourth-order central difference. It is left out where two steps, or the derivatives to either "
+    "side, differ by more than a millionth.",
     # Of `ckpt check` and `ckpt saved`.
-    "finite differences": "The gradient along random directions against differences of the loss at "
-    "four points; `unusable` where two steps differ by more than a thousandth, as at a kink.",
+    "finite differences": "The gradient along random directions against differences of the loss to "
+    "either side; `unusable`, with the reason, where these differ among themselves or the program "
+    "takes another branch, as at a kink.",
     "recomputed values": "How many values that were computed again have every bit of the forward "
     "pass's.",
     "random draws": "How many draws the program made: a strategy must not change their number.",

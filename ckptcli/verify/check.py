@@ -54,6 +54,16 @@ class Check:
     not_finite: tuple[str, ...] = ()
 
     @property
+    def usable_directions(self) -> int:
+        """How many finite differences something can be concluded from."""
+        return sum(direction.is_usable for direction in self.differences)
+
+    @property
+    def unusable_directions(self) -> int:
+        """How many finite differences were taken in vain."""
+        return len(self.differences) - self.usable_directions
+
+    @property
     def passed(self) -> bool:
         """Whether nothing speaks against the strategy."""
         return not (

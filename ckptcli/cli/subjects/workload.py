@@ -39,12 +39,14 @@ class WorkloadSubject:
     def __init__(self, options: RunOptions, line: Line) -> None:
         self._options = options
         self._line = line
-        self._strategies, self._added = _with_reference(options)
+        self._strategies, self._reference = _with_reference(options)
         names = [strategy.name for strategy in self._strategies]
         self.engine_names = options.peers.engine_names
         engines = [name for name in dict.fromkeys(self.engine_names) if name != OURS]
         self.row_names = [*names, *(f"{engine} {name}" for engine in engines for name in names)]
-        self.has_reference = len(self.row_names) > 1 and REFERENCE in names
+        self.has_reference = len(self.row_names) > 1 and (
+            REFERENCE in names or self._reference is not None
+        )
         self._workload: Workload
         self._backend: Backend
         self._engines: Sequence[Engine]
@@ -74,7 +76,7 @@ class WorkloadSubject:
         check_engines(engines, self._workload, self._backend)
         if not options.memory.no_memory_check:
             check_fits(self._workload, self._strategies, self._backend)
-        return notes
+        return [*notes, *_without_none(self._reference)]
 
     def before(self, stdout_is_data: bool) -> list[str]:
         """One untimed pass a strategy for an enabled logger."""
@@ -96,7 +98,7 @@ class WorkloadSubject:
         return profile(
             self._workload,
             self._strategies,
-            reference=self._added,
+            reference=self._reference,
             backend=self._backend,
             plan=measurement.plan,
             threshold=measurement.threshold,
@@ -109,14 +111,27 @@ class WorkloadSubject:
 
 
 def _with_reference(options: RunOptions) -> tuple[list[Strategy], str | None]:
-    """The strategies to run, and the name of the one that was added to compare with."""
+    """The strategies to run, and the name of the one to compare with where it was not asked for:
+    `none`, which joins, or the first of several where it must not.
+    """
     strategies = parse_strategies(options.strategies.strategy_texts)
     if not strategies:
         return parse_strategies([REFERENCE, "balanced"]), None
-    alone = len(strategies) == 1 and strategies[0].name != REFERENCE
-    if alone and not options.rounds.no_reference:
+    if any(strategy.name == REFERENCE for strategy in strategies):
+        return strategies, None
+    if not options.rounds.no_reference:
         return [*parse_strategies([REFERENCE]), *strategies], REFERENCE
-    return strategies, None
+    return strategies, strategies[0].name if len(strategies) > 1 else None
+
+
+def _without_none(reference: str | None) -> list[str]:
+    """What to say of a run whose reference is a strategy that may itself be wrong."""
+    if reference in (None, REFERENCE):
+        return []
+    return [
+        f"`none` was not run: `{reference}` is the reference, and whether its own gradient is "
+        "right was not looked at"
+    ]
 
 
 def _one_workload(options: RunOptions, line: Line) -> tuple[Workload, list[str]]:

@@ -11,6 +11,7 @@ from ckptcli.options.output import (
     JsonOptions,
     QuietOptions,
     ScreenOptions,
+    StrictOptions,
 )
 from ckptcli.options.program import ConfigOptions
 
@@ -40,4 +41,5 @@ class CompareOptions(Options):
     screen: ScreenOptions = group(ScreenOptions)
     notes: QuietOptions = group(QuietOptions)
     gates: GateOptions = group(GateOptions)
+    strictness: StrictOptions = group(StrictOptions)
     settings: ConfigOptions = group(ConfigOptions)

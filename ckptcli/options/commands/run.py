@@ -10,6 +10,7 @@ from ckptcli.options.output import (
     JsonOptions,
     QuietOptions,
     ScreenOptions,
+    StrictOptions,
     VerboseOptions,
 )
 from ckptcli.options.program import (
@@ -42,6 +43,7 @@ class RunOptions(Options):
     details: VerboseOptions = group(VerboseOptions)
     notes: QuietOptions = group(QuietOptions, quiet={"help": "No progress, no warnings."})
     gates: GateOptions = group(GateOptions)
+    strictness: StrictOptions = group(StrictOptions)
     fault: FaultOptions = group(FaultOptions)
     memory: MemoryCheckOptions = group(MemoryCheckOptions)
     settings: ConfigOptions = group(ConfigOptions)
