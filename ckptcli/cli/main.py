@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import contextlib
 import importlib
-import os
 import sys
 from collections.abc import Iterator, Sequence
-from typing import Any, NoReturn, TextIO
+from typing import Any, NoReturn
 
 import click
 
+from ckptcli.cli.standard_streams import discard, open_standard_streams
 from ckptcli.errors import CkptError, UnknownNameError
 from ckptcli.exit_codes import DONE, FAILED, INTERRUPTED
 from ckptcli.version import VERSION
@@ -113,63 +113,45 @@ def root(ctx: click.Context) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run the command line and exit."""
+    open_standard_streams()
     sys.exit(run_command(arguments))
 
 
 def run_command(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit code, with errors told on stderr."""
-    _open_missing_streams()
     try:
         code = root.main(arguments, prog_name="ckpt", standalone_mode=False)
     except CkptError as error:
         report_error(error.message, error.hint)
         return error.exit_code
     except click.ClickException as error:
-        with _nobody_has_to_read():
-            error.show()
+        error.show()
         return error.exit_code
     except (KeyboardInterrupt, click.Abort):
         click.echo("Interrupted", err=True)
         return INTERRUPTED
     except (ClosedPipe, BrokenPipeError):
-        _discard(sys.stdout)
+        discard(sys.stdout)
         return DONE
     except MemoryError as error:
         report_error(f"out of memory: {error}", "use a smaller workload or fewer strategies")
         return FAILED
     except OSError as error:
-        report_error(f"cannot write: {error}", None)
-        _discard(sys.stdout)
+        report_error(_failure_of(error), None)
+        discard(sys.stdout)
         return FAILED
     return code if isinstance(code, int) else DONE
 
 
-def _open_missing_streams() -> None:
-    """Give a stream that was closed before the start (`>&-`, `2>&-`) to the null device."""
-    for name in ("stdout", "stderr"):
-        if getattr(sys, name) is None:
-            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
-
-
-def _discard(stream: TextIO) -> None:
-    """Let what is still buffered go nowhere, so that the interpreter's last flush succeeds."""
-    with contextlib.suppress(OSError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+def _failure_of(error: OSError) -> str:
+    """A file is named as what failed; without one it was a write to stdout."""
+    if error.filename is None:
+        return f"cannot write: {error}"
+    return f"`{error.filename}`: {error.strerror}"
 
 
 def report_error(message: str, hint: str | None) -> None:
-    """`Error: ...` on stderr, and the hint on a line of its own; nobody has to be reading."""
-    with _nobody_has_to_read():
-        click.echo(f"Error: {message}", err=True)
-        if hint:
-            click.echo(f"\nhint: {hint}", err=True)
-
-
-@contextlib.contextmanager
-def _nobody_has_to_read() -> Iterator[None]:
-    """A closed stderr changes no exit code, which says it too."""
-    try:
-        yield
-        sys.stderr.flush()
-    except BrokenPipeError:
-        _discard(sys.stderr)
+    """`Error: ...` on stderr, and the hint on a line of its own."""
+    click.echo(f"Error: {message}", err=True)
+    if hint:
+        click.echo(f"\nhint: {hint}", err=True)
