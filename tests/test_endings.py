@@ -113,7 +113,7 @@ def test_an_export_that_fails_ends_with_1_after_the_result_is_printed(tmp_path: 
     assert process.returncode == 1
     assert "run.json" in err
     assert "Traceback" not in err
-    assert "verdict: effective" in out
+    assert "balanced: effective" in out
 
 
 @pytest.mark.sampled(13)
@@ -165,7 +165,7 @@ sys.exit(run_command(["run", "--n", "16", "--layers", "2", "--reps", "2"]))
         [sys.executable, "-c", program], capture_output=True, encoding="utf-8", cwd=tmp_path
     )
     assert done.returncode == 5, done.stderr
-    assert "verdict: wrong: a gradient differs from that of `none`" in done.stdout
+    assert "balanced: wrong: a gradient differs from that of `none`" in done.stdout
 
 
 @pytest.mark.slow

@@ -43,8 +43,8 @@ Examples:
 \b
 Exit codes: 0 done; 1 failed while running; 2 wrong command line or
 configuration; 3 a --fail-on condition holds; 4 a verdict is unclear, under
---strict; 5 a gradient is wrong; 124 --timeout; 130 interrupted; 143
-terminated (what is measured so far is printed)."""
+--strict; 5 a gradient is wrong; 124 --timeout; 129 hung up; 130 interrupted;
+143 terminated (what is measured so far is printed)."""
 
 
 class ClosedPipe(Exception):
