@@ -172,7 +172,8 @@ def test_a_flag_its_variable_and_its_key_give_the_same_value(
     assert parsed(arguments, command)[option.name] == value
     monkeypatch.delenv(variable_of(option.key))
     (tmp_path / "burn.toml").write_text(f"[ckpt]\n{option.key} = {toml(value)}\n")
-    assert parsed(arguments, command)[option.name] == value
+    named = ["--config", "burn.toml"] if option.not_from_found else []
+    assert parsed([*arguments, *named], command)[option.name] == value
 
 
 def flags_of(option: Option, value: Any) -> list[str]:

@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 
 _META = "ckptcli.found"
 _WORDS = "ckptcli.words"
+LOGGING = ("run", "log")
+"""The commands that the section `[autodiff.logger]` concerns."""
+
 OTHER = get_args(Section)[-1]
 """Where the help lists the help option itself."""
 
@@ -47,16 +50,17 @@ class OptionsCommand(click.Command):
         )
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        notes: Sequence[str] = ()
+        warnings: Sequence[str] = ()
         ctx.meta[_WORDS] = ("ckpt", str(self.name), *args)
         if not ctx.resilient_parsing:
-            notes = self._take_defaults(ctx, args)
+            warnings = self._take_defaults(ctx, args)
         try:
             rest = super().parse_args(ctx, args)
         except click.BadParameter as error:
             _name_the_variable(error, ctx)
             raise
-        warn(notes, quiet=bool(ctx.params.get("quiet")))
+        warn(warnings, quiet=bool(ctx.params.get("quiet")))
+        self._tell_what_a_found_file_sets(ctx)
         return rest
 
     def invoke(self, ctx: click.Context) -> Any:
@@ -89,9 +93,9 @@ class OptionsCommand(click.Command):
             return ()
         from ckptcli.cli.settings import checked_defaults, found_config
 
-        found = found_config(given.get("config_path") or os.environ.get(variable_of("config")))
-        ctx.meta[_META] = found
         known = settings_of(options_classes())
+        named = given.get("config_path") or os.environ.get(variable_of("config"))
+        ctx.meta[_META] = found = found_config(named, known)
         defaults = checked_defaults(found, known)
         names = {option.key: option.name for option in options_of(self.options_class)}
         ctx.default_map = {
@@ -102,6 +106,18 @@ class OptionsCommand(click.Command):
             *(f"{found.path}: {wrong.reason}; {wrong.hint}" for wrong in defaults.wrong),
             *unknown_variables(os.environ, [*known, "config"]),
         ]
+
+    def _tell_what_a_found_file_sets(self, ctx: click.Context) -> None:
+        """A burn.toml that nobody named does nothing unseen; it cannot ask for quiet itself."""
+        options = options_of(self.options_class)
+        sources = {option.key: ctx.get_parameter_source(option.name) for option in options}
+        by_caller = (ParameterSource.COMMANDLINE, ParameterSource.ENVIRONMENT)
+        if _META not in ctx.meta or (ctx.params.get("quiet") and sources["quiet"] in by_caller):
+            return
+        from ckptcli.cli.settings import tell_what_is_set
+
+        keys = [key for key, source in sources.items() if source is ParameterSource.DEFAULT_MAP]
+        tell_what_is_set(ctx.meta[_META], keys, logs=self.name in LOGGING)
 
     def _line(self, ctx: click.Context) -> Line:
         from ckptcli.cli.line import DEFAULT, ORIGINS, Line

@@ -5,17 +5,20 @@ One file a command is read: the one that is named, else the nearest upward.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import click
 
 from ckptcli.cli.click_options import type_of
+from ckptcli.cli.streams import note, warn
 from ckptcli.config import (
     Defaults,
     FoundConfig,
     WrongValue,
+    as_trusted,
     find_config,
+    logger_section,
     named_config,
     read_defaults,
     wrong_value,
@@ -24,8 +27,10 @@ from ckptcli.errors import ConfigError
 from ckptcli.options.option import Option
 
 
-def found_config(name: str | None) -> FoundConfig:
-    """The file of that name, else the nearest upward; malformed ones met there are told on stderr.
+def found_config(name: str | None, options: Mapping[str, Option]) -> FoundConfig:
+    """The file of that name, else what the nearest upward may set; `options` by key.
+
+    Malformed ones met there are told on stderr, and so is what a file may not set.
 
     Raises:
         ConfigError: the named file is absent or wrong.
@@ -33,7 +38,19 @@ def found_config(name: str | None) -> FoundConfig:
     found = named_config(Path(name)) if name else find_config(Path())
     for report in found.reports:
         click.echo(report, err=True)
-    return found
+    trusted, refusals = as_trusted(found, options)
+    warn(refusals)
+    return trusted
+
+
+def tell_what_is_set(found: FoundConfig, keys: Sequence[str], logs: bool) -> None:
+    """Say on stderr which of the `[ckpt]` keys apply that come from a file that nobody named."""
+    if found.named or found.path is None:
+        return
+    section = logger_section(found.document) if logs and found.settings.level else {}
+    settings = [*keys, *(f"autodiff.logger.{key}" for key in section)]
+    if settings:
+        note(f"{found.path} sets {', '.join(settings)}")
 
 
 def checked_defaults(found: FoundConfig, options: Mapping[str, Option]) -> Defaults:
