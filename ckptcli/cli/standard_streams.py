@@ -26,7 +26,7 @@ def open_standard_streams() -> None:
 
 @contextlib.contextmanager
 def reader_may_leave() -> Iterator[None]:
-    """While it is open, `sys.stdout` is written to as long as somebody reads, and fails nothing then."""
+    """While it is open, writing to `sys.stdout` fails nothing when its reader has left."""
     stream = sys.stdout
     leaving: Any = _Leaving(stream)
     sys.stdout = leaving
