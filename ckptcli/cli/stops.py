@@ -24,7 +24,7 @@ from ckptcli.exit_codes import HUNG_UP, INTERRUPTED, TERMINATED, TIMED_OUT
 from ckptcli.report.output import close_all
 
 LEAST_TIMEOUT_S = 1e-3
-"""An alarm that rings before the body has begun would find nobody to end in order."""
+"""`setitimer` takes 0 for no alarm."""
 
 LATE_S = 1.0
 """After the timeout: the alarm did not arrive."""
@@ -42,6 +42,7 @@ class Stops:
         self._unraisable = sys.unraisablehook
         self._timeout_s = timeout_s
         self._before: dict[int, Any] = {}
+        self._is_entered = False
         self._is_late = False
         self._is_complete = False
         self._is_left = False
@@ -68,6 +69,7 @@ class Stops:
             if hasattr(signal, "setitimer"):
                 signal.setitimer(signal.ITIMER_REAL, max(self._timeout_s, LEAST_TIMEOUT_S))
             threading.Thread(target=self._watch, args=(self._timeout_s,), daemon=True).start()
+        self._is_entered = True
         return self
 
     def __exit__(
@@ -122,7 +124,8 @@ class Stops:
     def _note(self, exit_code: int, reason: str) -> None:
         self._is_late = False
         self.exit_code, self._reason = exit_code, reason
-        raise KeyboardInterrupt(reason)
+        if self._is_entered:  # before, nobody is there to end in order; `check` raises it
+            raise KeyboardInterrupt(reason)
 
     def _note_when_complete(self, exit_code: int, reason: str) -> None:
         """The first signal lets the result be told; who sends another wants no more of it."""
