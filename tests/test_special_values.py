@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ckptcli import Device, Tensor, device
+from ckptcli import Device, Tensor, cat, device
 from tests.backend_kit import BACKENDS
 from tests.helpers import backward, gradient
 
@@ -61,6 +61,13 @@ ROWS: dict[str, Row] = {
     "gelu_approximate": slopes(
         lambda x: x.gelu_approximate(), [1e20, -1e20, INF], [1e20, 0.0, INF], [1.0, 0.0, 1.0]
     ),
+    "gelu_approximate, small": slopes(
+        lambda x: x.gelu_approximate(), [-6.0], [-8.4396e-11], None, rtol=1e-4
+    ),
+    "hypot, whose sum is too large": Row(
+        lambda a, b: a.hypot(b), [[3e38], [3e38]], None, [[0.70710678]] * 2
+    ),
+    "atan2 of the smallest": Row(lambda a, b: a.atan2(b), [[0.0], [1e-38]], None, [[1e38], [0.0]]),
     # Tails.
     "softplus": slopes(
         lambda x: x.softplus(),
@@ -197,3 +204,14 @@ def test_the_gradient_of_a_running_product(length: int) -> None:
         for i in range(length):
             others = [np.prod(np.delete(x[row, : k + 1], i)) for k in range(i, length)]
             np.testing.assert_allclose(found[row, i], others @ weights[row, i:], rtol=1e-12)
+
+
+@pytest.mark.parametrize(("dtype", "width"), [("float32", 4), ("float64", 8)])
+def test_a_column_of_a_gradient_is_negated_in_place(dev: Device, dtype: str, width: int) -> None:
+    """As `cat` hands it on: NumPy 2.4's own negation in place reads its neighbours instead."""
+    data = np.arange(5.0 * width, dtype=dtype).reshape(5, width)
+    columns = [dev.tensor(np.ones((5, 1), dtype)).require_grad() for _ in range(width)]
+    joined = cat([column.neg().neg() for column in columns], 1)
+    gradients = backward((joined * dev.tensor(data)).sum())
+    for place, column in enumerate(columns):
+        np.testing.assert_array_equal(gradient(gradients, column), data[:, place : place + 1])

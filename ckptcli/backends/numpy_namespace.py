@@ -41,7 +41,6 @@ from numpy import (
     maximum as maximum,
     minimum as minimum,
     multiply as multiply,
-    negative as negative,
     not_equal as not_equal,
     reciprocal as reciprocal,
     remainder as remainder,
@@ -85,6 +84,17 @@ atan = np.arctan
 atan2 = np.arctan2
 atanh = np.arctanh
 pow = np.power
+
+
+def negative(x: AnyArray, out: AnyArray | None = None) -> AnyArray:
+    """-x. Into an array with gaps by way of a new one: NumPy 2.4 negates in place wrongly where the
+    elements of a column are 16 bytes apart (float64: 64).
+    """
+    if out is None or out.flags.forc:
+        negated: AnyArray = np.negative(x, out)
+        return negated
+    out[...] = np.negative(x)
+    return out
 
 
 def matmul(lhs: AnyArray, rhs: AnyArray) -> AnyArray:

@@ -51,7 +51,8 @@ _BINARY = {
         name: name
         for name in ("add", "atan2", "copysign", "divide", "hypot", "logical_and", "logical_or")
     },
-    **{name: name for name in ("multiply", "pow", "remainder")},
+    "multiply": "multiply",
+    "pow": "pow",
     "equal": "eq",
     "greater": "gt",
     "greater_equal": "ge",
@@ -111,6 +112,14 @@ class TorchNamespace:
         if isinstance(y, float | int):
             return torch.clamp_max(x, y, out=out)
         return torch.minimum(x, y, out=out)
+
+    @staticmethod
+    def remainder(x: Tensor, y: Tensor) -> Tensor:
+        """Of float32 in float64: PyTorch's own is nan where the quotient is large."""
+        if x.dtype is not torch.float32 or x.device.type == "mps":
+            return torch.remainder(x, y)
+        divisor = y.double() if isinstance(y, torch.Tensor) else y
+        return torch.remainder(x.double(), divisor).float()
 
     @staticmethod
     def matmul(lhs: Tensor, rhs: Tensor) -> Tensor:

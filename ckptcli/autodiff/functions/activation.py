@@ -13,6 +13,7 @@ from ckptcli.autodiff.apply import binary, unary
 from ckptcli.autodiff.functions.guarded_steps import (
     EXP_LESS_ONE,
     EXP_TO_COME,
+    HALF_OF_ONE_AND_TANH,
     LIMITED_CUBE,
     LOG_OF_ONE_AND_EXP,
 )
@@ -36,9 +37,13 @@ def silu(x: Tensor) -> Tensor:
 
 @operation()
 def gelu_approximate(x: Tensor) -> Tensor:
-    """Gelu with a hyperbolic tangent in place of the error function."""
+    """Gelu with a hyperbolic tangent in place of the error function.
+
+    Burn's loses the tail at -6, and its gradient is nan where the cube overflows.
+    """
     inner = x + unary(LIMITED_CUBE, x, 3.0) * 0.044715
-    return (x * ((inner * math.sqrt(2.0 / math.pi)).tanh() + 1.0)) * 0.5
+    share = unary(HALF_OF_ONE_AND_TANH, inner * math.sqrt(2.0 / math.pi))
+    return x * share.add_scalar(0.0) * 1.0
 
 
 @operation()

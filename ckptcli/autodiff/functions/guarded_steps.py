@@ -28,6 +28,12 @@ def _limited(xp: Any, x: Any) -> Any:
     return xp.minimum(xp.maximum(x, -CUBED_UP_TO), CUBED_UP_TO)
 
 
+def _half_tanh_gradient(xp: Any, grad: Any, owned: bool, kept: list[Any], step: Any) -> Any:
+    twice = xp.multiply(kept.pop(), 2.0)
+    gradient = xp.sigmoid_gradient(twice, grad, grad if owned else None)
+    return xp.multiply(gradient, 2.0, gradient)
+
+
 EXP_LESS_ONE = elementwise_op(
     "exp",
     lambda xp, x, _: xp.expm1(xp.minimum(x, 0.0)),
@@ -57,6 +63,17 @@ LIMITED_CUBE = elementwise_op(
     lambda xp, x: xp.multiply(xp.square(_limited(xp, x)), 3.0),
 )
 """The cube of x, or of the limit."""
+
+HALF_OF_ONE_AND_TANH = Op(
+    "tanh",
+    Bound.MEMORY,
+    1,
+    forward=lambda xp, x, _: xp.sigmoid(xp.multiply(x, 2.0)),
+    backward=_half_tanh_gradient,
+    keeps=KEEPS_INPUT,
+    evaluates_again=True,
+)
+"""(1 + tanh(x)) / 2 of the steps that come next: sigmoid(2 x), which keeps the tail."""
 
 MAX_OR_ZERO = replace(MAX_DIM, forward=lambda xp, x, dim: xp.maximum(xp.max_dim(x, dim), 0.0))
 """The largest of a row and of 0, which counts as one more element."""

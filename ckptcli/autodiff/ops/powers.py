@@ -21,6 +21,7 @@ from ckptcli.autodiff.op import (
 from ckptcli.autodiff.ops.arithmetic import MUL, RECIP
 from ckptcli.autodiff.ops.table import operation
 from ckptcli.autodiff.tensor import Tensor, new_leaf
+from ckptcli.autodiff.triangle import Triangle
 from ckptcli.graph import Bound
 
 
@@ -61,24 +62,13 @@ def _sqrt_derivative(xp: Any, x: Any) -> Any:
     return xp.multiply(derivative, 0.5, derivative)
 
 
-def distance(xp: Any, lhs: Any, rhs: Any) -> Any:
-    """The hypotenuse; nan where an operand is, also beside an infinite one."""
-    return xp.maximum(xp.maximum(xp.hypot(lhs, rhs), xp.abs(lhs)), xp.abs(rhs))
-
-
-def share(xp: Any, x: Any, radius: Any) -> Any:
-    """x / radius, which is at most 1; the sign of an infinite x."""
-    is_infinite = xp.logical_and(xp.equal(xp.abs(x), math.inf), xp.equal(radius, math.inf))
-    return xp.where(is_infinite, xp.sign(x), xp.divide(x, xp.where(is_infinite, 1.0, radius)))
-
-
 def _hypot_gradient(xp: Any, grad: Any, owned: bool, kept: list[Any], step: Any) -> Any:
     """lhs / r and rhs / r, at most 1: Burn's 1 / r leaves the range before them."""
     rhs, lhs = kept.pop(), kept.pop()
-    radius = distance(xp, lhs, rhs)
+    triangle = Triangle.of(xp, lhs, rhs)
     return (
-        xp.multiply(grad, share(xp, lhs, radius)) if step.mask & LEFT_TRACKED else None,
-        xp.multiply(grad, share(xp, rhs, radius)) if step.mask & RIGHT_TRACKED else None,
+        xp.multiply(grad, triangle.share(xp, triangle.lhs)) if step.mask & LEFT_TRACKED else None,
+        xp.multiply(grad, triangle.share(xp, triangle.rhs)) if step.mask & RIGHT_TRACKED else None,
     )
 
 

@@ -16,9 +16,9 @@ from ckptcli.autodiff.op import (
     Op,
     elementwise_op,
 )
-from ckptcli.autodiff.ops.powers import distance, share
 from ckptcli.autodiff.ops.table import operation
 from ckptcli.autodiff.tensor import Tensor
+from ckptcli.autodiff.triangle import Triangle
 from ckptcli.graph import Bound
 
 
@@ -73,12 +73,13 @@ def _atanh_derivative(xp: Any, x: Any) -> Any:
 def _atan2_gradient(xp: Any, grad: Any, owned: bool, kept: list[Any], step: Any) -> Any:
     """(x / r) / r and -(y / r) / r with r = hypot(x, y): no operand is squared."""
     x, y = kept.pop(), kept.pop()
-    radius = distance(xp, x, y)
+    triangle = Triangle.of(xp, x, y)
     y_grad = x_grad = None
     if step.mask & LEFT_TRACKED:
-        y_grad = xp.multiply(grad, xp.divide(share(xp, x, radius), radius))
+        y_grad = xp.multiply(grad, triangle.share_of_square(xp, triangle.lhs))
     if step.mask & RIGHT_TRACKED:
-        x_grad = xp.multiply(grad, xp.divide(share(xp, xp.negative(y), radius), radius))
+        turned = xp.negative(triangle.share_of_square(xp, triangle.rhs))
+        x_grad = xp.multiply(grad, turned)
     return y_grad, x_grad
 
 
