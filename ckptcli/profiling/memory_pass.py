@@ -71,7 +71,9 @@ def memory_pass(
     backend = device.backend
     with collector_off(), backend.memory.watching():
         account = _Account(workspace and backend.sees_kernel_memory)
-        recorder = PassRecorder(account.ledger, account.facts.created, most_entries, clock)
+        recorder = PassRecorder(
+            account.ledger, account.facts.created, strategy.follows_marks, most_entries, clock
+        )
         with told_as_failure(backend, strategy.name, lambda: account.phase, account.live_now):
             measured = account.measure(workload, device, strategy, recorder)
     with told_as_failure(backend, strategy.name, lambda: "a pass to ask its policy again"):
