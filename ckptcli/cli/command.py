@@ -15,7 +15,7 @@ import click
 from click.core import ParameterSource
 
 from ckptcli.cli.click_options import DeclaredOption
-from ckptcli.cli.streams import warn
+from ckptcli.cli.streams import note, warn
 from ckptcli.options.commands import options_class, options_classes
 from ckptcli.options.group import Options
 from ckptcli.options.listing import built, options_of, settings_of
@@ -65,8 +65,23 @@ class OptionsCommand(click.Command):
             self.options_class,
             {option.name: values.pop(option.name) for option in options_of(self.options_class)},
         )
+        line = self._line(ctx)
+        self._tell_settings_from_above(line, ctx)
         assert self.callback is not None
-        return ctx.invoke(self.callback, options, self._line(ctx), **values)
+        return ctx.invoke(self.callback, options, line, **values)
+
+    def _tell_settings_from_above(self, line: Line, ctx: click.Context) -> None:
+        """A file that the search met above the working directory may be one nobody thinks of."""
+        from ckptcli.cli.line import FILE
+        from ckptcli.cli.settings import settings_from_above
+
+        changed = {
+            option.key: ctx.params[option.name]
+            for option in line.options
+            if line.origins[option.name] == FILE and ctx.params[option.name] != option.default
+        }
+        for text in settings_from_above(line.found, changed):
+            note(text, quiet=bool(ctx.params.get("quiet")))
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The options in sections; the help option is the last."""

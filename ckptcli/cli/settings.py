@@ -5,7 +5,8 @@ One file a command is read: the one that is named, else the nearest upward.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import click
@@ -14,6 +15,7 @@ from ckptcli.cli.click_options import type_of
 from ckptcli.config import (
     Defaults,
     FoundConfig,
+    LoggerSettings,
     WrongValue,
     find_config,
     named_config,
@@ -34,6 +36,21 @@ def found_config(name: str | None) -> FoundConfig:
     for report in found.reports:
         click.echo(report, err=True)
     return found
+
+
+def settings_from_above(found: FoundConfig, changed: Mapping[str, object]) -> Iterator[str]:
+    """What a file changed that the search found in a directory above; `changed` is what it set."""
+    if found.path is None or found.named or found.path.parent == Path(os.path.abspath(".")):
+        return
+    named = [f"{key} = {_shown(value)}" for key, value in changed.items()]
+    if found.settings != LoggerSettings():
+        named.append("the logger")
+    if named:
+        yield f"{found.path}, found above this directory, sets {', '.join(named)}"
+
+
+def _shown(value: object) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
 
 def checked_defaults(found: FoundConfig, options: Mapping[str, Option]) -> Defaults:

@@ -84,13 +84,15 @@ class WorkloadSubject:
 
     def before(self, stdout_is_data: bool) -> list[str]:
         """One untimed pass a strategy for an enabled logger."""
-        from ckptcli.profiling.log_pass import log_pass
+        from ckptcli.profiling.log_pass import heading, log_pass
 
         settings = self._line.found.settings
         sinks = open_log_sink(settings, sys.stderr if stdout_is_data else sys.stdout)
         for sink in sinks:
             with sink:
                 for strategy in self._strategies:
+                    if len(self._strategies) > 1:
+                        sink.begin(heading(self._workload, strategy, self._backend))
                     log_pass(self._workload, strategy, sink, self._backend)
         if stdout_is_data and sinks and settings.stdout:
             return ["log lines for stdout went to stderr: stdout is the result as data"]
