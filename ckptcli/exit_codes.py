@@ -20,8 +20,9 @@ WRONG = 5
 """Something was computed that is not what it has to be."""
 
 TIMED_OUT = 124
+HUNG_UP = 129
 INTERRUPTED = 130
 TERMINATED = 143
 
-STOPPED = (TIMED_OUT, INTERRUPTED, TERMINATED)
+STOPPED = (TIMED_OUT, HUNG_UP, INTERRUPTED, TERMINATED)
 """Ended early, with what was complete until then."""

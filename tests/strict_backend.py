@@ -24,13 +24,35 @@ Strict = Any
 """An array of array-api-strict."""
 
 UNARY = (
-    *("abs", "acos", "acosh", "asin", "asinh", "atan", "atanh", "ceil", "cos", "cosh", "exp"),
+    *(
+        "abs",
+        "acos",
+        "acosh",
+        "asin",
+        "asinh",
+        "atan",
+        "atanh",
+        "ceil",
+        "cos",
+        "cosh",
+        "exp",
+        "expm1",
+    ),
     *("floor", "log", "log1p", "negative", "reciprocal", "round", "sign", "sin", "sinh", "sqrt"),
     *("square", "tan", "tanh", "trunc", "zeros_like"),
 )
 BINARY = (
     *("add", "atan2", "copysign", "divide", "equal", "greater", "greater_equal", "hypot", "less"),
-    *("less_equal", "logical_or", "maximum", "minimum", "multiply", "not_equal", "pow"),
+    *(
+        "less_equal",
+        "logical_and",
+        "logical_or",
+        "maximum",
+        "minimum",
+        "multiply",
+        "not_equal",
+        "pow",
+    ),
     *("remainder", "subtract"),
 )
 

@@ -84,6 +84,20 @@ def test_every_composed_function_is_one_of_the_namespace() -> None:
     assert {name for name in COMPOSED if not hasattr(numpy_namespace, name)} == set()
 
 
+def test_the_sign_of_nan_is_nan() -> None:
+    """CuPy's own is 0."""
+    sign = composed(np, numpy_namespace.erf)["sign"]
+    np.testing.assert_array_equal(sign(np.array([-2.0, 0.0, np.nan])), [-1.0, 0.0, np.nan])
+
+
+def test_a_failed_allocation_counts_as_nothing() -> None:
+    """CuPy tells of it with address 0."""
+    peaks = PoolPeaks(lambda: 1024, lambda: 4096)
+    peaks.taken(0, 1 << 40, 1 << 40)
+    peaks.taken(1, 100, 512)
+    assert (peaks.peak().requested_bytes, peaks.peak().allocated_bytes) == (1124, 1536)
+
+
 def test_pool_peaks_tell_requested_allocated_and_reserved_apart() -> None:
     pool = {"used": 1024, "total": 4096}
     peaks = PoolPeaks(lambda: pool["used"], lambda: pool["total"])

@@ -178,7 +178,7 @@ def test_run_takes_its_defaults_from_the_file(ckpt: Command, tmp_path: Path) -> 
     burn_toml(tmp_path, SMALL + "[fusion]\nspeed = 3\n")
     result = ckpt("run", "--json", "--warmup", "0")
     assert result.code == 0
-    assert "burn.toml" not in result.err
+    assert f"note: {tmp_path / 'burn.toml'} sets strategy, layers, n, reps\n" in result.err
     record = result.json
     assert (record["workload"]["n"], record["workload"]["layers"], record["rounds"]) == (8, 2, 2)
     assert record["config"]["reps"] == 2
@@ -190,7 +190,7 @@ def test_log_takes_what_concerns_it(ckpt: Command, tmp_path: Path) -> None:
     plain = ckpt("log", "-l", "1", "-s", "none").out
     burn_toml(tmp_path, '[ckpt]\nlayers = 1\nstrategy = "none"\nreps = 5\nlevel = "basic"\n')
     result = ckpt("log")
-    assert result.err == ""
+    assert result.err == f"note: {tmp_path / 'burn.toml'} sets strategy, layers, level\n"
     assert len(result.out.splitlines()) < len(plain.splitlines())
     assert ckpt("log", "--level", "full").out == plain
 

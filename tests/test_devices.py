@@ -26,8 +26,8 @@ from ckptcli.measure.machine import memory_bytes
 from ckptcli.measure.record_json import read_record, record_json
 from ckptcli.measure.rounds import Plan
 from ckptcli.profiling.profile import profile
-from ckptcli.report.comparison import command_line
 from ckptcli.report.console import Screen, render_run
+from ckptcli.report.run_table import command_line
 from ckptcli.report.surroundings import machine_line
 from ckptcli.verify.check import check
 from ckptcli.workloads.silu import SiluWorkload

@@ -25,13 +25,13 @@ from ckptcli.measure.rounds import Plan
 from ckptcli.measure.row import Passes, Row
 from ckptcli.measure.trace import Trace
 from ckptcli.profiling.profile import profile
-from ckptcli.report import comparison, readings
+from ckptcli.report import readings, run_table
 from ckptcli.report.charts import common_span, curves_of
-from ckptcli.report.comparison import command_line
 from ckptcli.report.drawing.markup import Markup, element, escaped
 from ckptcli.report.formats import exporter_for, registry
 from ckptcli.report.formats.csv import HEADER as CSV_HEADER
 from ckptcli.report.gradient_table import gradient_table
+from ckptcli.report.run_table import command_line
 from ckptcli.workloads.silu import SiluWorkload
 from tests.picture_records import engines, gradient, module
 from tests.records import run_record
@@ -184,7 +184,7 @@ def test_csv_counts_the_rounds_of_each_process() -> None:
 def test_markdown_has_a_whole_table(record: RunRecord) -> None:
     text = rendered("md", record)
     table = [line for line in text.split("\n") if line.startswith("|")]
-    tables = [comparison.table(record), gradient_table(record)]
+    tables = [run_table.table(record), gradient_table(record)]
     for drawn in tables:
         if drawn is None:
             continue

@@ -19,7 +19,7 @@ from ckptcli.measure.statistics import TimeVerdict
 from ckptcli.measure.trace import Fate
 from ckptcli.profiling import labels, memory_pass, trace
 from ckptcli.profiling.profile import profile
-from ckptcli.report import comparison
+from ckptcli.report import run_table
 from ckptcli.report.console import render_run
 from ckptcli.report.drawing.style import page_style, why_class
 from ckptcli.report.formats import exporter_for
@@ -83,8 +83,8 @@ def test_every_fate_that_a_trace_names_has_a_look() -> None:
 
 
 def test_every_verdict_has_a_tone(record: RunRecord) -> None:
-    assert {*JUDGEMENTS, *get_args(TimeVerdict), comparison.REFERENCE, "agrees"} <= set(WORDS)
-    shown = {comparison.verdict(row, record) for row in record.rows}
+    assert {*JUDGEMENTS, *get_args(TimeVerdict), run_table.REFERENCE, "agrees"} <= set(WORDS)
+    shown = {run_table.verdict(row, record) for row in record.rows}
     assert shown <= set(WORDS)
 
 

@@ -33,7 +33,7 @@ from ckptcli.options.option import Option, Section, option
 from ckptcli.options.subjects import EXPERIMENT, MODULE, SUBJECTS, WORKLOAD
 from ckptcli.options.variables import unknown_variables, variable_of
 from ckptcli.options.words import child_words, reproduction_words
-from ckptcli.report.comparison import command_line
+from ckptcli.report.run_table import command_line
 from tests.records import balanced_record, none_record, run_record
 
 OPTIONS_OF_RUN = options_of(RunOptions)
@@ -172,7 +172,8 @@ def test_a_flag_its_variable_and_its_key_give_the_same_value(
     assert parsed(arguments, command)[option.name] == value
     monkeypatch.delenv(variable_of(option.key))
     (tmp_path / "burn.toml").write_text(f"[ckpt]\n{option.key} = {toml(value)}\n")
-    assert parsed(arguments, command)[option.name] == value
+    named = ["--config", "burn.toml"] if option.not_from_found else []
+    assert parsed([*arguments, *named], command)[option.name] == value
 
 
 def flags_of(option: Option, value: Any) -> list[str]:

@@ -17,13 +17,13 @@ from ckptcli.measure.compare import compare
 from ckptcli.measure.conditions import EXACT
 from ckptcli.measure.record import RunRecord
 from ckptcli.measure.record_json import record_object
-from ckptcli.report.comparison import table
-from ckptcli.report.comparison_files import Comparisons, MarkdownComparison
+from ckptcli.report.compare_files import Comparisons, MarkdownComparison
 from ckptcli.report.console import render_run
 from ckptcli.report.drawing.scatter import scatter_svg
 from ckptcli.report.formats import exporter_for
 from ckptcli.report.glossary import define
 from ckptcli.report.gradient_table import gradient_table
+from ckptcli.report.run_table import table
 from ckptcli.report.screen import Screen
 from tests.records import balanced_record, none_record, run_record
 

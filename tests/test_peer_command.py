@@ -48,7 +48,8 @@ def test_the_command_runs_every_strategy_in_every_engine(
     strategies = [word for name in names for word in ("-s", name)]
     chosen = [word for name in ENGINES for word in ("--engine", name)]
     data = printed(capsys, *strategies, *chosen, "--engine", "ckpt")
-    assert [entry["strategy"] for entry in data["strategies"]] == names
+    rows = [(row["engine"], row["strategy"]) for row in data["strategies"]]
+    assert rows == [(engine, name) for engine in ("ckpt", *ENGINES) for name in names]
     found = {(peer["engine"], peer["strategy"]): peer for peer in data["peers"]}
     assert list(found) == [(engine, name) for engine in ENGINES for name in names]
     without = {key for key, peer in found.items() if peer["reason"] is not None}

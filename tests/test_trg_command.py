@@ -13,7 +13,7 @@ import pytest
 from ckptcli.cli.main import run_command
 from ckptcli.measure.record_json import read_record
 from ckptcli.options.whole_numbers import whole_numbers
-from ckptcli.report.comparison import command_line
+from ckptcli.report.run_table import command_line
 from ckptcli.workloads.ising import infinite_lattice, torus
 from tests.backend_kit import NEEDS_TORCH
 from tests.test_schema import check as check_schema

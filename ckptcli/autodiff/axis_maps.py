@@ -1,13 +1,15 @@
 """Linear maps of one axis each: averages over bins, interpolation.
 
-A map is a matrix with a row for each output. Maps of several axes are applied one after the other,
-and their adjoint is the transposed matrices.
+A map says for each output which elements it is made of, and with which weights. Maps of several
+axes are applied one after the other; the adjoint of a map says for each input which outputs it is
+in. An element that an output is not made of is not looked at: 0 times infinity is nan.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -15,25 +17,57 @@ from ckptcli.autodiff.op import KEEPS_INPUT, Op
 from ckptcli.autodiff.windows import Window
 from ckptcli.graph import Bound
 
-Matrix = tuple[tuple[float, ...], ...]
+
+@dataclass(frozen=True, slots=True)
+class AxisMap:
+    """Of each output, the elements that it is made of: index -> weight, none of them 0."""
+
+    length: int
+    outputs: tuple[Mapping[int, float], ...]
+
+    @classmethod
+    def of(cls, length: int, outputs: Sequence[Mapping[int, float]]) -> AxisMap:
+        """The map without weights of 0."""
+        return cls(length, tuple({i: w for i, w in each.items() if w} for each in outputs))
+
+    def adjoint(self) -> AxisMap:
+        """The map back: of each input, the outputs that it is in."""
+        inputs: list[dict[int, float]] = [{} for _ in range(self.length)]
+        for place, output in enumerate(self.outputs):
+            for index, weight in output.items():
+                inputs[index][place] = weight
+        return AxisMap(len(self.outputs), tuple(inputs))
+
+    def apply(self, xp: Any, x: Any, axis: int) -> Any:
+        """x with `axis` mapped: its elements beside each other, then summed."""
+        width = max(1, *map(len, self.outputs))
+        before, after = x.shape[:axis], x.shape[axis + 1 :]
+        shape = (*before, len(self.outputs), width, *after)
+        indices, weights, missing = [], [], []
+        for output in self.outputs:
+            rest = width - len(output)
+            indices += [*output, *[0] * rest]
+            weights += [*output.values(), *[1.0] * rest]
+            missing += [False] * len(output) + [True] * rest
+        beside = (*[1] * axis, len(self.outputs), width, *[1] * len(after))
+        elements = xp.reshape(xp.take(x, xp.asindices(indices), axis), shape)
+        if any(missing):
+            elements = xp.where(xp.reshape(xp.asbool(missing), beside), 0.0, elements)
+        weighted = xp.multiply(elements, xp.reshape(xp.array_like(weights, x), beside))
+        return xp.reshape(xp.sum_dim(weighted, axis + 1), (*before, len(self.outputs), *after))
 
 
-def apply_maps(xp: Any, x: Any, maps: Sequence[Matrix], transposed: bool = False) -> Any:
-    """x with each of its last axes mapped by one matrix."""
-    rank = len(x.shape)
-    for position, rows in enumerate(maps):
-        axis = rank - len(maps) + position
-        matrix = xp.array_like(rows, x)
-        if not transposed:
-            matrix = xp.matrix_transpose(matrix)
-        swapped = xp.matmul(xp.swap_dims(x, axis, rank - 1), matrix)
-        x = xp.swap_dims(swapped, axis, rank - 1)
+def apply_maps(xp: Any, x: Any, maps: Sequence[AxisMap]) -> Any:
+    """x with each of its last axes mapped."""
+    first = len(x.shape) - len(maps)
+    for position, each in enumerate(maps):
+        x = each.apply(xp, x, first + position)
     return x
 
 
 def _gradient(xp: Any, grad: Any, owned: bool, kept: list[Any], step: Any) -> Any:
     """Linear, so the input that Burn keeps is not looked at."""
-    return apply_maps(xp, grad, step.params, transposed=True)
+    return apply_maps(xp, grad, [each.adjoint() for each in step.params])
 
 
 def axis_maps_op(name: str) -> Op:
@@ -52,7 +86,7 @@ def axis_maps_op(name: str) -> Op:
 @lru_cache(maxsize=256)
 def window_means(
     length: int, window: Window, padding: int, with_padding: bool, ceil_mode: bool
-) -> Matrix:
+) -> AxisMap:
     """The mean of each window over `length` elements with zeros around.
 
     `with_padding` counts the zeros as elements, but nothing beyond them, which a window may reach
@@ -63,32 +97,32 @@ def window_means(
     missing = window.missing(padded) if ceil_mode else 0
     for index in range(window.count(padded + missing)):
         first = index * window.stride - padding
-        inside = [i for i in range(first, first + window.size) if 0 <= i < length]
+        inside = range(max(first, 0), min(first + window.size, length))
         within = min(first + window.size, length + padding) - first
         count = max(1, within if with_padding else len(inside))
-        rows.append(_row(length, dict.fromkeys(inside, 1.0 / count)))
-    return tuple(rows)
+        rows.append(dict.fromkeys(inside, 1.0 / count))
+    return AxisMap.of(length, rows)
 
 
 @lru_cache(maxsize=256)
-def bin_means(length: int, outputs: int) -> Matrix:
+def bin_means(length: int, outputs: int) -> AxisMap:
     """The mean of each of `outputs` bins of nearly equal size, which may overlap by one."""
     rows = []
     for index in range(outputs):
         first = index * length // outputs
         last = math.ceil((index + 1) * length / outputs)
-        rows.append(_row(length, dict.fromkeys(range(first, last), 1.0 / (last - first))))
-    return tuple(rows)
+        rows.append(dict.fromkeys(range(first, last), 1.0 / (last - first)))
+    return AxisMap.of(length, rows)
 
 
 @lru_cache(maxsize=256)
-def nearest(length: int, outputs: int) -> Matrix:
+def nearest(length: int, outputs: int) -> AxisMap:
     """The element at the scaled index, rounded down."""
-    return tuple(_row(length, {index * length // outputs: 1.0}) for index in range(outputs))
+    return AxisMap.of(length, [{index * length // outputs: 1.0} for index in range(outputs)])
 
 
 @lru_cache(maxsize=256)
-def linear(length: int, outputs: int, align_corners: bool) -> Matrix:
+def linear(length: int, outputs: int, align_corners: bool) -> AxisMap:
     """Between the two neighbours; with `align_corners` first and last elements stay."""
     rows = []
     for index in range(outputs):
@@ -97,12 +131,12 @@ def linear(length: int, outputs: int, align_corners: bool) -> Matrix:
         high = min(low + 1, length - 1)
         weights = {low: 1.0 - (place - low)}
         weights[high] = weights.get(high, 0.0) + (place - low)
-        rows.append(_row(length, weights))
-    return tuple(rows)
+        rows.append(weights)
+    return AxisMap.of(length, rows)
 
 
 @lru_cache(maxsize=256)
-def cubic(length: int, outputs: int, align_corners: bool) -> Matrix:
+def cubic(length: int, outputs: int, align_corners: bool) -> AxisMap:
     """A cubic convolution of the four neighbours; the elements at the ends are repeated."""
     rows = []
     for index in range(outputs):
@@ -112,8 +146,8 @@ def cubic(length: int, outputs: int, align_corners: bool) -> Matrix:
         for neighbour in range(low - 1, low + 3):
             inside = min(max(neighbour, 0), length - 1)
             weights[inside] = weights.get(inside, 0.0) + _keys(abs(place - neighbour))
-        rows.append(_row(length, weights))
-    return tuple(rows)
+        rows.append(weights)
+    return AxisMap.of(length, rows)
 
 
 def _place(index: int, length: int, outputs: int, align_corners: bool) -> float:
@@ -132,10 +166,3 @@ def _keys(distance: float) -> float:
     if distance < 1.0:
         return ((SHARPNESS + 2.0) * distance - (SHARPNESS + 3.0)) * distance * distance + 1.0
     return SHARPNESS * (((distance - 5.0) * distance + 8.0) * distance - 4.0)
-
-
-def _row(length: int, weights: dict[int, float]) -> tuple[float, ...]:
-    row = [0.0] * length
-    for index, weight in weights.items():
-        row[index] = weight
-    return tuple(row)

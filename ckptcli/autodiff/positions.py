@@ -25,7 +25,7 @@ def positive_dim(x: Tensor, dim: int) -> int:
         ShapeError: the tensor has no such dim.
     """
     rank = len(x.shape)
-    if not -rank <= dim < rank:
+    if type(dim) is bool or not -rank <= dim < rank:
         raise ShapeError(f"dim {dim} of a tensor of shape {list(x.shape)} does not exist")
     return dim % rank
 

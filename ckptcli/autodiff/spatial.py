@@ -16,7 +16,7 @@ def for_each(argument: str, sizes: Sizes, dims: int) -> tuple[int, ...]:
     """One number for each of `dims` dims; `argument` is what the sizes were given as.
 
     Raises:
-        ShapeError: another count of numbers.
+        ShapeError: another count of numbers, or a padding below 0.
     """
     each = (sizes,) * dims if isinstance(sizes, int) else tuple(sizes)
     if len(each) != dims:
@@ -24,6 +24,8 @@ def for_each(argument: str, sizes: Sizes, dims: int) -> tuple[int, ...]:
             f"`{argument}` is {list(each)} for {dims} dim(s)",
             "give one number, or one for each dim",
         )
+    if argument.startswith("padding") and min(each) < 0:
+        raise ShapeError(f"`{argument}` is {list(each)}", "slice the tensor to make it smaller")
     return each
 
 

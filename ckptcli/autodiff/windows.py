@@ -28,7 +28,7 @@ class Window:
         Raises:
             ValueError: not one, or a number that is not positive.
         """
-        self._check()
+        self.check()
         if length < self.span:
             raise ValueError(f"a window of {self.span} does not fit into {length} elements")
         return (length - self.span) // self.stride + 1
@@ -41,10 +41,15 @@ class Window:
         Raises:
             ValueError: a number that is not positive.
         """
-        self._check()
+        self.check()
         return -(length - self.span) % self.stride if length > self.span else self.span - length
 
-    def _check(self) -> None:
+    def check(self) -> None:
+        """Refuse what is no window.
+
+        Raises:
+            ValueError: a number that is not positive.
+        """
         if min(self.size, self.stride, self.dilation) < 1:
             raise ValueError(f"size, stride and dilation must be positive, got {self}")
 

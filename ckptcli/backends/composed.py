@@ -104,11 +104,19 @@ class Composed:
         return self.np.divide(e, e + 1.0, e)
 
     def sigmoid_gradient(self, x: Array, gradient: Array, out: Array = None) -> Array:
-        e = self.np.exp(self.np.minimum(x, _LARGEST_EXPONENT[x.dtype.name]))
+        """Behind the largest exponent it is exp(-x); where that is 0, so is the product."""
+        np, cap = self.np, _LARGEST_EXPONENT[x.dtype.name]
+        e = np.exp(np.minimum(x, cap))
         t = e + 1.0
         e /= t
         e /= t
-        return self.np.multiply(gradient, e, out)
+        slope = np.where(x > cap, np.exp(-np.maximum(x, cap)), e)
+        gradient = np.where((slope == 0.0) & np.isinf(gradient), gradient.dtype.type(0), gradient)
+        return np.multiply(gradient, slope, out)
+
+    def sign(self, x: Array) -> Array:
+        """As NumPy, nan for nan; CuPy's own gives 0."""
+        return self.np.where(self.np.isnan(x), x, self.np.sign(x))
 
     def relu(self, x: Array) -> Array:
         return self.np.maximum(x, 0.0)

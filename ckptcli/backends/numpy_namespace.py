@@ -26,6 +26,7 @@ from numpy import (
     divide as divide,
     equal as equal,
     exp as exp,
+    expm1 as expm1,
     flip as flip,
     floor as floor,
     greater as greater,
@@ -35,6 +36,7 @@ from numpy import (
     less_equal as less_equal,
     log as log,
     log1p as log1p,
+    logical_and as logical_and,
     logical_or as logical_or,
     maximum as maximum,
     minimum as minimum,
@@ -215,8 +217,12 @@ def argmin(x: AnyArray, dim: int) -> AnyArray:
 
 
 def argsort(x: AnyArray, dim: int, descending: bool) -> AnyArray:
-    """The stable order along one axis."""
-    return np.argsort(-x if descending else x, axis=dim, kind="stable")
+    """The stable order along one axis; nan counts as the largest, as in a maximum."""
+    if not descending:
+        return np.argsort(x, axis=dim, kind="stable")
+    backwards = np.argsort(np.flip(x, (dim,)), axis=dim, kind="stable")
+    order: AnyArray = x.shape[dim] - 1 - np.flip(backwards, (dim,))
+    return order
 
 
 def round(x: AnyArray) -> AnyArray:

@@ -2,7 +2,8 @@
 
 sigmoid is e / (1 + e) with e = exp(min(x, cap)): accurate to a few units in the last place over
 the whole range (float64 sigmoid(-40) = 4.248354255291589e-18), and no intermediate overflows,
-so no floating-point warning has to be silenced.
+so no floating-point warning has to be silenced. Its derivative behind the cap is exp(-x), which
+reaches 0; whether an element lies there is one look at the largest.
 
 erf uses W. J. Cody, "Rational Chebyshev approximation for the error function", Math. Comp. 23
 (1969): one rational function near 0, one for the complement elsewhere.
@@ -22,14 +23,16 @@ from ckptcli.backends.numpy_blocks import BLOCK_ELEMENTS, in_blocks
 
 FloatArray = NDArray[Any]
 
-_CAP_AND_ONE = {
-    np.dtype(dtype): (np.array(cap, dtype), np.array(1.0, dtype))
-    for dtype, cap in ((np.float32, 88.0), (np.float64, 709.0))
+_LARGEST_EXPONENT: dict[np.dtype[Any], float] = {
+    np.dtype(np.float32): 88.0,
+    np.dtype(np.float64): 709.0,
 }
-"""The cap is the largest whole number whose exponential is finite; sigmoid is 1 long before it.
+"""The largest whole number whose exponential is finite: the cap. sigmoid is 1 long before it."""
 
-Rank-0 arrays are half as expensive as Python floats as operands of a ufunc.
-"""
+_CAP_AND_ONE: dict[np.dtype[Any], tuple[FloatArray, FloatArray]] = {
+    dtype: (np.array(cap, dtype), np.array(1.0, dtype)) for dtype, cap in _LARGEST_EXPONENT.items()
+}
+"""Rank-0 arrays are half as expensive as Python floats as operands of a ufunc."""
 
 _ERF_SPLIT = 0.46875
 _ERF_NUMERATOR = (
@@ -81,12 +84,16 @@ def sigmoid(x: FloatArray) -> FloatArray:
 def sigmoid_gradient(
     x: FloatArray, gradient: FloatArray, out: FloatArray | None = None
 ) -> FloatArray:
-    """`gradient` * sigmoid(x) * (1 - sigmoid(x)), computed again from x as Burn does."""
-    cap, one = _CAP_AND_ONE[x.dtype]
+    """`gradient` * sigmoid(x) * (1 - sigmoid(x)), computed again from x as Burn does.
+
+    Where that slope is 0 behind the cap, an infinite gradient gives 0 too: the slope falls faster
+    than anything that led to the gradient can have grown.
+    """
+    _, one = _CAP_AND_ONE[x.dtype]
     if x.size > BLOCK_ELEMENTS:
         out = np.empty_like(x) if out is None else out
-        return in_blocks(_sigmoid_gradient, out, gradient, x, constants=(cap, one))
-    return _sigmoid_gradient(out, gradient, x, cap, one)
+        return in_blocks(_sigmoid_gradient, out, gradient, x, constants=(one,))
+    return _sigmoid_gradient(out, gradient, x, one)
 
 
 def relu(x: FloatArray) -> FloatArray:
@@ -130,14 +137,30 @@ def _sigmoid(out: FloatArray | None, x: FloatArray, cap: FloatArray, one: FloatA
 
 
 def _sigmoid_gradient(
-    out: FloatArray | None, gradient: FloatArray, x: FloatArray, cap: FloatArray, one: FloatArray
+    out: FloatArray | None, gradient: FloatArray, x: FloatArray, one: FloatArray
 ) -> FloatArray:
-    e = minimum(x, cap)
-    exp(e, e)
+    if x.size and not x.item(x.argmax()) <= _LARGEST_EXPONENT[x.dtype]:
+        return _sigmoid_gradient_behind_the_cap(out, gradient, x)
+    e = exp(x)
     t = add(e, one)
     divide(e, t, e)
     divide(e, t, e)
     return multiply(gradient, e, out)
+
+
+def _sigmoid_gradient_behind_the_cap(
+    out: FloatArray | None, gradient: FloatArray, x: FloatArray
+) -> FloatArray:
+    """The same where an element is nan or larger than the cap."""
+    cap, one = _CAP_AND_ONE[x.dtype]
+    e = exp(minimum(x, cap))
+    t = e + one
+    slope = e / t / t
+    behind = x > cap
+    slope[behind] = exp(-x[behind])
+    lost = behind & (slope == 0.0) & np.isinf(gradient)
+    product: FloatArray = multiply(np.where(lost, gradient.dtype.type(0), gradient), slope, out)
+    return product
 
 
 def _horner(coefficients: tuple[float, ...], x: FloatArray) -> FloatArray:

@@ -26,7 +26,9 @@ class PoolPeaks:
         self._highest = (self._requested, self._allocated, self._total_bytes())
 
     def taken(self, address: int, requested_bytes: int, block_bytes: int) -> None:
-        """A block was taken from the pool."""
+        """A block was taken from the pool; at address 0 none was, for lack of memory."""
+        if not address:
+            return
         self._blocks[address] = requested_bytes, block_bytes
         self._requested += requested_bytes
         self._allocated += block_bytes

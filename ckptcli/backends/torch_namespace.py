@@ -32,16 +32,25 @@ _DTYPES = {
 }
 _NAMES = {dtype: name for name, dtype in _DTYPES.items()} | {torch.bool: "bool"}
 
+LEAST_SATURATED = 16.0
+"""Up to here 1 - sigmoid(x) is not 0 in any dtype."""
+
 _UNARY = {
     **{name: name for name in ("abs", "acos", "acosh", "asin", "asinh", "atan", "atanh", "ceil")},
-    **{name: name for name in ("cos", "cosh", "erf", "exp", "floor", "log", "log1p", "reciprocal")},
+    **{
+        name: name
+        for name in ("cos", "cosh", "erf", "exp", "expm1", "floor", "log", "log1p", "reciprocal")
+    },
     **{name: name for name in ("round", "sigmoid", "sin", "sinh", "sqrt", "square", "tan")},
     "tanh": "tanh",
     "trunc": "trunc",
     "negative": "neg",
 }
 _BINARY = {
-    **{name: name for name in ("add", "atan2", "copysign", "divide", "hypot", "logical_or")},
+    **{
+        name: name
+        for name in ("add", "atan2", "copysign", "divide", "hypot", "logical_and", "logical_or")
+    },
     **{name: name for name in ("multiply", "pow", "remainder")},
     "equal": "eq",
     "greater": "gt",
@@ -177,7 +186,7 @@ class TorchNamespace:
 
     @staticmethod
     def argsort(x: Tensor, dim: int, descending: bool) -> Tensor:
-        return torch.argsort(-x if descending else x, dim=dim, stable=True)
+        return torch.argsort(x, dim=dim, descending=descending, stable=True)
 
     @staticmethod
     def cumulative_sum(x: Tensor, dim: int) -> Tensor:
@@ -235,9 +244,16 @@ class TorchNamespace:
 
     @staticmethod
     def sigmoid_gradient(x: Tensor, gradient: Tensor, out: Tensor = None) -> Tensor:
-        """With sigmoid(-x) for 1 - sigmoid(x), which is 0 for a large x."""
+        """With sigmoid(-x) for 1 - sigmoid(x), which is 0 for a large x.
+
+        A slope of 0 there makes an infinite gradient 0, too. On the processor that is looked for
+        where an element is that large; elsewhere a look would wait for the device.
+        """
         slope = torch.neg(x).sigmoid_()
         slope *= torch.sigmoid(x)
+        if x.numel() and (x.device.type != "cpu" or not bool(torch.max(x) <= LEAST_SATURATED)):
+            lost = torch.isinf(gradient) & (slope == 0.0) & (x > LEAST_SATURATED)
+            gradient = torch.masked_fill(gradient, lost, 0.0)
         return torch.mul(gradient, slope, out=out)
 
     @staticmethod

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ckptcli.cli.command import options_command
 from ckptcli.cli.failing_graphs import FailingGraphs
-from ckptcli.cli.leaving import reader_may_leave
+from ckptcli.cli.standard_streams import reader_may_leave
 from ckptcli.cli.streams import warn
 from ckptcli.cli.text_page import TextPage
 from ckptcli.errors import UntrackedBackwardWarning
@@ -45,7 +45,7 @@ def command(options: CheckOptions, line: Line) -> int:
 
     quiet = options.notes.quiet
     with (
-        reader_may_leave("stdout"),
+        reader_may_leave(),
         limited_threads(options.device, quiet),
         FailingGraphs(options.failing) as failing,
     ):

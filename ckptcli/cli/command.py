@@ -15,7 +15,7 @@ import click
 from click.core import ParameterSource
 
 from ckptcli.cli.click_options import DeclaredOption
-from ckptcli.cli.streams import note, warn
+from ckptcli.cli.streams import warn
 from ckptcli.options.commands import options_class, options_classes
 from ckptcli.options.group import Options
 from ckptcli.options.listing import built, options_of, settings_of
@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 
 _META = "ckptcli.found"
 _WORDS = "ckptcli.words"
+LOGGING = ("run", "log")
+"""The commands that the section `[autodiff.logger]` concerns."""
+
 OTHER = get_args(Section)[-1]
 """Where the help lists the help option itself."""
 
@@ -47,16 +50,17 @@ class OptionsCommand(click.Command):
         )
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        notes: Sequence[str] = ()
+        warnings: Sequence[str] = ()
         ctx.meta[_WORDS] = ("ckpt", str(self.name), *args)
         if not ctx.resilient_parsing:
-            notes = self._take_defaults(ctx, args)
+            warnings = self._take_defaults(ctx, args)
         try:
             rest = super().parse_args(ctx, args)
         except click.BadParameter as error:
             _name_the_variable(error, ctx)
             raise
-        warn(notes, quiet=bool(ctx.params.get("quiet")))
+        warn(warnings, quiet=bool(ctx.params.get("quiet")))
+        self._tell_what_a_found_file_sets(ctx)
         return rest
 
     def invoke(self, ctx: click.Context) -> Any:
@@ -65,23 +69,8 @@ class OptionsCommand(click.Command):
             self.options_class,
             {option.name: values.pop(option.name) for option in options_of(self.options_class)},
         )
-        line = self._line(ctx)
-        self._tell_settings_from_above(line, ctx)
         assert self.callback is not None
-        return ctx.invoke(self.callback, options, line, **values)
-
-    def _tell_settings_from_above(self, line: Line, ctx: click.Context) -> None:
-        """A file that the search met above the working directory may be one nobody thinks of."""
-        from ckptcli.cli.line import FILE
-        from ckptcli.cli.settings import settings_from_above
-
-        changed = {
-            option.key: ctx.params[option.name]
-            for option in line.options
-            if line.origins[option.name] == FILE and ctx.params[option.name] != option.default
-        }
-        for text in settings_from_above(line.found, changed):
-            note(text, quiet=bool(ctx.params.get("quiet")))
+        return ctx.invoke(self.callback, options, self._line(ctx), **values)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The options in sections; the help option is the last."""
@@ -104,9 +93,9 @@ class OptionsCommand(click.Command):
             return ()
         from ckptcli.cli.settings import checked_defaults, found_config
 
-        found = found_config(given.get("config_path") or os.environ.get(variable_of("config")))
-        ctx.meta[_META] = found
         known = settings_of(options_classes())
+        named = given.get("config_path") or os.environ.get(variable_of("config"))
+        ctx.meta[_META] = found = found_config(named, known)
         defaults = checked_defaults(found, known)
         names = {option.key: option.name for option in options_of(self.options_class)}
         ctx.default_map = {
@@ -117,6 +106,18 @@ class OptionsCommand(click.Command):
             *(f"{found.path}: {wrong.reason}; {wrong.hint}" for wrong in defaults.wrong),
             *unknown_variables(os.environ, [*known, "config"]),
         ]
+
+    def _tell_what_a_found_file_sets(self, ctx: click.Context) -> None:
+        """A burn.toml that nobody named does nothing unseen; it cannot ask for quiet itself."""
+        options = options_of(self.options_class)
+        sources = {option.key: ctx.get_parameter_source(option.name) for option in options}
+        by_caller = (ParameterSource.COMMANDLINE, ParameterSource.ENVIRONMENT)
+        if _META not in ctx.meta or (ctx.params.get("quiet") and sources["quiet"] in by_caller):
+            return
+        from ckptcli.cli.settings import tell_what_is_set
+
+        keys = [key for key, source in sources.items() if source is ParameterSource.DEFAULT_MAP]
+        tell_what_is_set(ctx.meta[_META], keys, logs=self.name in LOGGING)
 
     def _line(self, ctx: click.Context) -> Line:
         from ckptcli.cli.line import DEFAULT, ORIGINS, Line

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ckptcli.cli.command import options_command
-from ckptcli.cli.leaving import reader_may_leave
+from ckptcli.cli.standard_streams import reader_may_leave
 from ckptcli.cli.streams import warn
 from ckptcli.errors import UsageError
 from ckptcli.exit_codes import DONE, FAILED_CONDITION, UNTRUSTWORTHY
@@ -31,7 +31,7 @@ def command(options: CompareOptions, line: Line, base_name: str, new_names: tupl
     A time verdict needs runs of several processes (`ckpt run --processes`) on one machine. A file
     `-` is stdin.
     """
-    with reader_may_leave("stdout"):
+    with reader_may_leave():
         return _compared(options, base_name, new_names)
 
 
@@ -77,7 +77,7 @@ def _export_and_print(
     options: CompareOptions, names: Sequence[str], comparisons: Sequence[RunComparison]
 ) -> None:
     from ckptcli.cli.exports import Exports
-    from ckptcli.report.comparison_files import Comparisons, comparison_exporter_for
+    from ckptcli.report.compare_files import Comparisons, comparison_exporter_for
 
     base_name, *new_names = names
     result = Comparisons(base_name, new_names, comparisons)

@@ -54,6 +54,7 @@ def run_experiment(options: RunOptions, line: Line, experiment: Experiment, stop
         record, failure = carried_out(experiment, backend, tell)
     finally:
         progress.end()
+    stops.measured()
     _print(options, record)
     warn(notes, quiet)
     if failure is not None:

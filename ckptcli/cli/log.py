@@ -160,7 +160,7 @@ def _run(
     """Lines, gradients and warnings of one pass; the configuration's other sinks get the lines."""
     from ckptcli.events import Fanout, Recorder
     from ckptcli.profiling.log_pass import log_pass
-    from ckptcli.report.explain import explained_log
+    from ckptcli.report.explained_log import explained_log
 
     recorder = Recorder()
     try:

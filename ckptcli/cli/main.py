@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import contextlib
 import importlib
-import os
 import sys
 from collections.abc import Iterator, Sequence
 from typing import Any, NoReturn
 
 import click
 
-from ckptcli.cli.leaving import discard, reader_may_leave
+from ckptcli.cli.standard_streams import discard, open_standard_streams
 from ckptcli.errors import CkptError, UnknownNameError
 from ckptcli.exit_codes import DONE, FAILED, INTERRUPTED
 from ckptcli.version import VERSION
@@ -44,8 +43,8 @@ Examples:
 \b
 Exit codes: 0 done; 1 failed while running; 2 wrong command line or
 configuration; 3 a --fail-on condition holds; 4 a verdict is unclear, under
---strict; 5 a gradient is wrong; 124 --timeout; 130 interrupted; 143
-terminated (what is measured so far is printed)."""
+--strict; 5 a gradient is wrong; 124 --timeout; 129 hung up; 130 interrupted;
+143 terminated (what is measured so far is printed)."""
 
 
 class ClosedPipe(Exception):
@@ -114,17 +113,12 @@ def root(ctx: click.Context) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run the command line and exit."""
+    open_standard_streams()
     sys.exit(run_command(arguments))
 
 
 def run_command(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit code, with errors told on stderr."""
-    _open_missing_streams()
-    with reader_may_leave("stderr"):
-        return _run(arguments)
-
-
-def _run(arguments: Sequence[str] | None) -> int:
     try:
         code = root.main(arguments, prog_name="ckpt", standalone_mode=False)
     except CkptError as error:
@@ -143,17 +137,17 @@ def _run(arguments: Sequence[str] | None) -> int:
         report_error(f"out of memory: {error}", "use a smaller workload or fewer strategies")
         return FAILED
     except OSError as error:
-        report_error(f"cannot write: {error}", None)
+        report_error(_failure_of(error), None)
         discard(sys.stdout)
         return FAILED
     return code if isinstance(code, int) else DONE
 
 
-def _open_missing_streams() -> None:
-    """Give a stream that was closed before the start (`>&-`, `2>&-`) to the null device."""
-    for name in ("stdout", "stderr"):
-        if getattr(sys, name) is None:
-            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
+def _failure_of(error: OSError) -> str:
+    """A file is named as what failed; without one it was a write to stdout."""
+    if error.filename is None:
+        return f"cannot write: {error}"
+    return f"`{error.filename}`: {error.strerror}"
 
 
 def report_error(message: str, hint: str | None) -> None:

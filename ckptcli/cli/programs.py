@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
-from ckptcli.measure.machine import within_available_memory
+from ckptcli.measure.machine import available_bytes, within_available_memory
 from ckptcli.options.effects import Subject, without_effect
 from ckptcli.options.listing import options_of
 from ckptcli.options.program import MemoryCheckOptions, ProgramOptions
@@ -39,7 +39,17 @@ def program_notes(line: Line, program: ProgramOptions, workloads: list[Workload]
     """
     notes = [note for opened in workloads for note in getattr(opened, "notes", ())]
     subject = subject_of(WORKLOAD, program.workload_text)
-    return [*notes, *without_effect(line.options, line.given, subject)]
+    return [
+        *notes,
+        *_memory_notes(line),
+        *without_effect(line.options, line.given, subject),
+    ]
+
+
+def _memory_notes(line: Line) -> list[str]:
+    if "no_memory_check" in line.given or available_bytes() is not None:
+        return []
+    return ["the available memory is not known here: whether the workload fits is not checked"]
 
 
 def subject_of(kind: str, text: str) -> Subject:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ckptcli.cli.command import options_command
-from ckptcli.cli.leaving import reader_may_leave
+from ckptcli.cli.standard_streams import reader_may_leave
 
 if TYPE_CHECKING:
     from ckptcli.cli.line import Line
@@ -26,5 +26,5 @@ def command(options: RunOptions, line: Line) -> int:
     from ckptcli.cli.runs import run_subject
     from ckptcli.cli.subjects import subject_of
 
-    with reader_may_leave("stdout"):
+    with reader_may_leave():
         return run_subject(subject_of(options, line), options, line.words)

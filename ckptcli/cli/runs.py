@@ -66,6 +66,7 @@ def _measure_and_report(
             record = _record(subject, options, command, exports, stops)
         except PassOutOfMemory as error:
             return _tell_failures(error.failures)
+        stops.measured()
         record = replace(record, warnings=(*warnings, *record.warnings))
         exports.write(record)
         _print(options, record, exports)

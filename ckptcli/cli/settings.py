@@ -5,19 +5,20 @@ One file a command is read: the one that is named, else the nearest upward.
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import click
 
 from ckptcli.cli.click_options import type_of
+from ckptcli.cli.streams import note, warn
 from ckptcli.config import (
     Defaults,
     FoundConfig,
-    LoggerSettings,
     WrongValue,
+    as_trusted,
     find_config,
+    logger_section,
     named_config,
     read_defaults,
     wrong_value,
@@ -26,8 +27,10 @@ from ckptcli.errors import ConfigError
 from ckptcli.options.option import Option
 
 
-def found_config(name: str | None) -> FoundConfig:
-    """The file of that name, else the nearest upward; malformed ones met there are told on stderr.
+def found_config(name: str | None, options: Mapping[str, Option]) -> FoundConfig:
+    """The file of that name, else what the nearest upward may set; `options` by key.
+
+    Malformed ones met there are told on stderr, and so is what a file may not set.
 
     Raises:
         ConfigError: the named file is absent or wrong.
@@ -35,22 +38,19 @@ def found_config(name: str | None) -> FoundConfig:
     found = named_config(Path(name)) if name else find_config(Path())
     for report in found.reports:
         click.echo(report, err=True)
-    return found
+    trusted, refusals = as_trusted(found, options)
+    warn(refusals)
+    return trusted
 
 
-def settings_from_above(found: FoundConfig, changed: Mapping[str, object]) -> Iterator[str]:
-    """What a file changed that the search found in a directory above; `changed` is what it set."""
-    if found.path is None or found.named or found.path.parent == Path(os.path.abspath(".")):
+def tell_what_is_set(found: FoundConfig, keys: Sequence[str], logs: bool) -> None:
+    """Say on stderr which of the `[ckpt]` keys apply that come from a file that nobody named."""
+    if found.named or found.path is None:
         return
-    named = [f"{key} = {_shown(value)}" for key, value in changed.items()]
-    if found.settings != LoggerSettings():
-        named.append("the logger")
-    if named:
-        yield f"{found.path}, found above this directory, sets {', '.join(named)}"
-
-
-def _shown(value: object) -> str:
-    return ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
+    section = logger_section(found.document) if logs and found.settings.level else {}
+    settings = [*keys, *(f"autodiff.logger.{key}" for key in section)]
+    if settings:
+        note(f"{found.path} sets {', '.join(settings)}")
 
 
 def checked_defaults(found: FoundConfig, options: Mapping[str, Option]) -> Defaults:

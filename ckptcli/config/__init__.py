@@ -22,3 +22,4 @@ from ckptcli.config.search import (
     named_config as named_config,
     read_config_file as read_config_file,
 )
+from ckptcli.config.trust import as_trusted as as_trusted

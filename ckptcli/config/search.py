@@ -76,13 +76,15 @@ def named_config(path: Path) -> FoundConfig:
 def find_config(start: Path) -> FoundConfig:
     """The settings of the first valid file from `start` upward to the root, or the defaults.
 
-    A file that cannot be read is passed over in silence, a malformed one with a report. Any valid
-    file ends the search, even one that is empty.
+    A file that cannot be read is passed over in silence, as is what is no regular file: a named
+    pipe would wait for a writer. A malformed one is passed over with a report. Any valid file ends
+    the search, even one that is empty.
     """
     reports: list[str] = []
     for path in _candidates(start):
         try:
-            return _read(path, reports=reports)
+            if path.is_file():
+                return _read(path, reports=reports)
         except (OSError, UnicodeDecodeError):
             continue
         except WrongConfig as wrong:

@@ -22,6 +22,8 @@ try:
 except ImportError:  # Windows
     resource = None  # type: ignore[assignment]
 
+PROC = Path("/proc")
+
 BLAS_THREAD_BYTES = 64 * 2**20
 """A bound of the address space that BLAS reserves for one thread."""
 
@@ -142,7 +144,10 @@ def _address_space_bytes() -> int | None:
         import psutil
     except ImportError:
         return None
-    return int(psutil.Process().memory_info().vms)
+    try:
+        return int(psutil.Process().memory_info().vms)
+    except (OSError, psutil.Error):  # no /proc
+        return None
 
 
 def swapped_bytes() -> int | None:
@@ -151,7 +156,10 @@ def swapped_bytes() -> int | None:
         import psutil
     except ImportError:
         return None
-    swap = psutil.swap_memory()
+    try:
+        swap = psutil.swap_memory()
+    except (OSError, psutil.Error):
+        return None
     return int(swap.sin + swap.sout)
 
 
@@ -193,7 +201,7 @@ def _blas() -> dict[str, Any] | None:
 
 def _cpu() -> str | None:
     try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").split("\n")
+        lines = (PROC / "cpuinfo").read_text(encoding="utf-8", errors="replace").split("\n")
     except OSError:
         return platform.processor() or None
     for line in lines:
@@ -213,7 +221,10 @@ def _psutil_memory(field: str) -> int | None:
         import psutil
     except ImportError:
         return None
-    return int(getattr(psutil.virtual_memory(), field))
+    try:
+        return int(getattr(psutil.virtual_memory(), field))
+    except (OSError, psutil.Error):
+        return None
 
 
 def _proc_number(name: str, label: str) -> int | None:
@@ -222,7 +233,7 @@ def _proc_number(name: str, label: str) -> int | None:
     It is where psutil has it from, whose import takes a fifth of NumPy's.
     """
     try:
-        text = Path("/proc", name).read_text(encoding="ascii")
+        text = (PROC / name).read_text(encoding="ascii")
     except (OSError, UnicodeDecodeError):
         return None
     start = text.find(label)

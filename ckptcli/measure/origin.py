@@ -60,11 +60,15 @@ def _in_a_repository() -> bool:
     return any((folder / ".git").exists() for folder in (here, *here.parents))
 
 
+NO_CODE = ("-c", "core.fsmonitor=false")
+"""A repository may name a program that `git status` runs."""
+
+
 def _git(*arguments: str) -> str | None:
     """What git prints; None where there is no git, no repository, or no answer in time."""
     try:
         done = subprocess.run(
-            ["git", "--no-optional-locks", *arguments],
+            ["git", "--no-optional-locks", *NO_CODE, *arguments],
             capture_output=True,
             encoding="utf-8",
             errors="replace",

@@ -57,6 +57,8 @@ class Option:
         not_reproduced: why the command that measures again does not name it; "" if it does.
         named_if_changed: whether that command leaves it out at its default.
         not_in_settings: why no file and no variable can set it; "" if they can.
+        not_from_found: what it does that a burn.toml may not ask for which was only found, never
+            named; "" for nothing.
     """
 
     help: str
@@ -80,6 +82,7 @@ class Option:
     not_reproduced: str = ""
     named_if_changed: bool = False
     not_in_settings: str = ""
+    not_from_found: str = ""
 
     @property
     def flag(self) -> str:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 
 from ckptcli.errors import CkptError
@@ -18,6 +18,7 @@ from ckptcli.measure.analysis import analysed
 from ckptcli.measure.record import RunRecord
 from ckptcli.measure.record_json import read_record
 from ckptcli.measure.row import Passes, Row
+from ckptcli.profiling.parent import child_command
 
 
 def run_in_processes(
@@ -51,19 +52,35 @@ def run_in_processes(
 
 def _run(arguments: Sequence[str]) -> RunRecord:
     """One process. It gets its settings from `arguments` alone: no burn.toml, no `CKPT_*`."""
-    done = subprocess.run(
-        [sys.executable, "-m", "ckptcli", "run", "--config", os.devnull, *arguments],
-        capture_output=True,
-        encoding="utf-8",
-        check=False,
-        env={name: value for name, value in os.environ.items() if not name.startswith("CKPT_")},
-    )
+    with _pipe() as pipe:
+        done = subprocess.run(
+            child_command(["run", "--config", os.devnull, *arguments], pipe),
+            capture_output=True,
+            encoding="utf-8",
+            check=False,
+            env={name: value for name, value in os.environ.items() if not name.startswith("CKPT_")},
+            pass_fds=() if pipe is None else (pipe,),
+        )
     if done.returncode in STOPPED:
         raise KeyboardInterrupt("interrupted")
     has_record = done.stdout.startswith("{")  # also where a strategy ran out of memory
     if not has_record:
         raise CkptError(f"a measuring process ended with {done.returncode}: {done.stderr.strip()}")
     return read_record(done.stdout, "the output of a measuring process")
+
+
+@contextmanager
+def _pipe() -> Iterator[int | None]:
+    """The end of a pipe for a child to read, whose other end closes with this process."""
+    if os.name != "posix":  # no other system hands a descriptor to a child by its number
+        yield None
+        return
+    reader, writer = os.pipe()
+    try:
+        yield reader
+    finally:
+        os.close(reader)
+        os.close(writer)
 
 
 def merged(records: Sequence[RunRecord]) -> RunRecord:

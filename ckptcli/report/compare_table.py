@@ -9,7 +9,7 @@ from ckptcli.measure.compare import Change, RunComparison, StrategyComparison
 from ckptcli.measure.record import RunRecord
 from ckptcli.measure.row import PHASES
 from ckptcli.report.cells import Cell, Column, Table
-from ckptcli.report.comparison import ratio_interval, time_text
+from ckptcli.report.run_table import ratio_interval, time_text
 from ckptcli.report.surroundings import heading, origin_line
 
 

@@ -10,7 +10,7 @@ from rich.text import Text
 from ckptcli import units
 from ckptcli.measure.record import RunRecord
 from ckptcli.measure.row import Row
-from ckptcli.report import comparison
+from ckptcli.report import run_table
 from ckptcli.report.charts import HIGHEST_POINT
 from ckptcli.report.gradient_table import gradient_lines, gradient_table
 from ckptcli.report.live_bars import live_bars
@@ -36,7 +36,7 @@ def render_run(
         screen.wrapped(heading(record), style="bold"),
         *(_answer(row, record, screen) for row in record.rows),
         "",
-        screen.draw(comparison.table(record)),
+        screen.draw(run_table.table(record)),
         *_gradients(record, screen),
     ]
     if not quiet:
@@ -51,19 +51,19 @@ def render_pictures(record: RunRecord, screen: Screen) -> str:
 
 def next_commands(record: RunRecord) -> Sequence[str]:
     """What a reader of this screen may want next; commands that run the same workload."""
-    again = comparison.command_line(record)
+    again = run_table.command_line(record)
     if again is None:
         return ()
     commands = [f"{again} --export report.html"]
     if _is_unclear(record):
-        longer = comparison.command_line(record, max(ENOUGH_REPS, 2 * record.rounds))
+        longer = run_table.command_line(record, max(ENOUGH_REPS, 2 * record.rounds))
         commands.insert(0, str(longer))
     return commands
 
 
 def _answer(row: Row, record: RunRecord, screen: Screen) -> Text:
     line = screen.wrapped(f"{record.label(row)}: {answer(row, record)}")
-    word = comparison.verdict(row, record)
+    word = run_table.verdict(row, record)
     start = len(record.label(row)) + 2
     if line.plain[start:].startswith(word):
         line.stylize(word_style(word), start, start + len(word))
@@ -121,7 +121,7 @@ def _reading(row: Row, record: RunRecord, screen: Screen) -> Iterator[Part]:
 
 
 def _is_unclear(record: RunRecord) -> bool:
-    ratios = [comparison.total_ratio(row) for row in record.rows]
+    ratios = [run_table.total_ratio(row) for row in record.rows]
     return any(ratio is not None and ratio.verdict == "unclear" for ratio in ratios)
 
 

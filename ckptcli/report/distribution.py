@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 from ckptcli import units
 from ckptcli.measure.histogram import Histogram
 from ckptcli.measure.statistics import Description
+from ckptcli.report import cells
+from ckptcli.report.cells import Cell, Column
 from ckptcli.report.screen import Screen
 
 if TYPE_CHECKING:
@@ -19,14 +21,11 @@ FEWEST_COLUMNS = 10
 
 def statistics_table(strategy: str, phases: Mapping[str, Description], screen: Screen) -> Table:
     """One strategy: a column a phase, a row a figure."""
-    table = screen.table()
-    table.add_column(strategy, overflow="fold")
-    for phase in phases:
-        table.add_column(phase, justify="right")
-    rows = [_rows(description) for description in phases.values()]
-    for name in rows[0]:
-        table.add_row(name, *(row[name] for row in rows))
-    return table
+    known = [_rows(description) for description in phases.values()]
+    ranks = {"total": 1, "backward": 2, "forward": 3}
+    columns = [Column(strategy, 0, "text"), *(Column(p, ranks.get(p, 1)) for p in phases)]
+    rows = [[Cell(name), *(Cell(row[name]) for row in known)] for name in known[0]]
+    return screen.draw(cells.Table(columns, rows))
 
 
 def _rows(description: Description) -> dict[str, str]:

@@ -5,10 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from rich.table import Table
+from rich.text import Text
 
 from ckptcli import units
 from ckptcli.measure.experiment_record import ExperimentRecord
+from ckptcli.report import cells
+from ckptcli.report.cells import Cell, Column
 from ckptcli.report.screen import Screen
+
+LONG_NAME = 12
 
 SHOWN_FIRST = 6
 SHOWN_LAST = 14
@@ -20,32 +25,36 @@ def render_experiment(record: ExperimentRecord, screen: Screen) -> str:
     return screen.render(f"device = {record.device}, {record.title}", *_parts(record, screen))
 
 
-def _parts(record: ExperimentRecord, screen: Screen) -> Iterator[str | Table]:
+def _parts(record: ExperimentRecord, screen: Screen) -> Iterator[str | Text | Table]:
     rows = list(record.rounds)
     hidden = len(rows) - SHOWN_FIRST - SHOWN_LAST
     if hidden > 0:
         del rows[SHOWN_FIRST : SHOWN_FIRST + hidden]
     if rows:
-        yield _table(rows, screen)
+        yield from ("", _table(rows, screen), "")
     if hidden > 0:
         yield f"{units.count(hidden, 'measured round')} left out here; --json has all"
-    yield from record.selection.split("; ")
+    yield from map(screen.wrapped, record.selection.split("; "))
     yield ""
-    yield from record.sentences
+    yield from map(screen.wrapped, record.sentences)
     for sentence in record.wrong:
-        yield f"WRONG: {sentence}"
+        yield screen.wrapped(f"WRONG: {sentence}")
     if record.stopped is not None:
-        yield f"stopped: {record.stopped}; what is shown is complete"
+        yield screen.wrapped(f"stopped: {record.stopped}; what is shown is complete")
 
 
 def _table(rows: list[Mapping[str, int | float | None]], screen: Screen) -> Table:
-    table = screen.table()
-    for name in rows[0]:
-        header = name.removesuffix("_s").replace("_", " ")
-        table.add_column(header, justify="right", overflow="fold")
-    for row in rows:
-        table.add_row(*(_cell(name, value) for name, value in row.items()))
-    return table
+    columns = [
+        Column(name.removesuffix("_s").replace("_", " "), _rank(rank, name))
+        for rank, name in enumerate(rows[0])
+    ]
+    shown = [[Cell(_cell(name, value)) for name, value in row.items()] for row in rows]
+    return screen.draw(cells.Table(columns, shown))
+
+
+def _rank(position: int, name: str) -> int:
+    """In their order, but that a long head goes before short ones."""
+    return position if len(name) < LONG_NAME else position + LONG_NAME
 
 
 def _cell(name: str, value: int | float | None) -> str:

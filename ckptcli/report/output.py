@@ -9,11 +9,14 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
+import weakref
 from itertools import count
 from pathlib import Path
 from types import TracebackType
 
 from ckptcli.errors import OutputFileError, UsageError
+
+_OPEN: weakref.WeakSet[OutputFile] = weakref.WeakSet()
 
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
 
@@ -26,6 +29,7 @@ class OutputFile:
         self._target = target
         self._temporary: Path | None = None
         self._descriptor: int | None = None
+        _OPEN.add(self)
 
     @classmethod
     def open(cls, path: Path, force: bool) -> OutputFile:
@@ -111,6 +115,12 @@ class OutputFile:
         """A file that is replaced keeps its permissions."""
         with contextlib.suppress(FileNotFoundError):
             temporary.chmod(stat.S_IMODE(self._target.stat().st_mode))
+
+
+def close_all() -> None:
+    """Remove every temporary file, for a process that ends without unwinding."""
+    for file in list(_OPEN):
+        file.close()
 
 
 def _check_target(path: Path, force: bool) -> None:

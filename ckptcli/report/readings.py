@@ -15,7 +15,7 @@ from ckptcli.measure.memory import AllocatorPeak, Memory
 from ckptcli.measure.record import RunRecord
 from ckptcli.measure.row import Agreement, Row
 from ckptcli.measure.statistics import Estimate
-from ckptcli.report.comparison import (
+from ckptcli.report.run_table import (
     by_op,
     gradients_word,
     ratio_interval,

@@ -9,14 +9,20 @@ from __future__ import annotations
 
 import math
 
-from ckptcli.autodiff.apply import binary
+from ckptcli.autodiff.apply import binary, unary
+from ckptcli.autodiff.functions.guarded_steps import (
+    EXP_LESS_ONE,
+    EXP_TO_COME,
+    LIMITED_CUBE,
+    LOG_OF_ONE_AND_EXP,
+)
 from ckptcli.autodiff.ops.activation import sigmoid
 from ckptcli.autodiff.ops.arithmetic import MUL
 from ckptcli.autodiff.ops.cast import cast_always
 from ckptcli.autodiff.ops.table import operation
 from ckptcli.autodiff.positions import positive_dim
 from ckptcli.autodiff.tensor import Tensor
-from ckptcli.errors import ShapeError
+from ckptcli.errors import EngineError, ShapeError
 
 SELU_ALPHA = 1.6732632423543772848170429916717
 SELU_GAMMA = 1.0507009873554804934193349852946
@@ -31,7 +37,7 @@ def silu(x: Tensor) -> Tensor:
 @operation()
 def gelu_approximate(x: Tensor) -> Tensor:
     """Gelu with a hyperbolic tangent in place of the error function."""
-    inner = x + x.powf_scalar(3.0) * 0.044715
+    inner = x + unary(LIMITED_CUBE, x, 3.0) * 0.044715
     return (x * ((inner * math.sqrt(2.0 / math.pi)).tanh() + 1.0)) * 0.5
 
 
@@ -76,35 +82,53 @@ def hard_swish(x: Tensor) -> Tensor:
 
 @operation()
 def softplus(x: Tensor, beta: float = 1.0) -> Tensor:
-    """log(1 + exp(beta * x)) / beta; overflows as Burn's does."""
-    return x.mul_scalar(beta).exp().add_scalar(1.0).log().div_scalar(beta)
+    """log(1 + exp(beta * x)) / beta; Burn's is infinite for a large x and 0 for a small one.
+
+    Burn's five nodes: the exponential is taken in that of the logarithm, so that nothing overflows
+    and no tail is lost.
+    """
+    power = unary(EXP_TO_COME, x.mul_scalar(beta))
+    return unary(LOG_OF_ONE_AND_EXP, power.add_scalar(0.0)).div_scalar(beta)
 
 
 @operation()
 def mish(x: Tensor) -> Tensor:
-    """x * tanh(softplus(x))."""
+    """x * tanh(softplus(x)); Burn's gradient is nan where exp(x) overflows."""
     return x * softplus(x).tanh()
+
+
+def _exp_less_one(x: Tensor) -> Tensor:
+    """exp(x) - 1 for x <= 0, as Burn's two nodes; for a larger x 0, which is not to be selected."""
+    return unary(EXP_LESS_ONE, x).sub_scalar(0.0)
 
 
 @operation()
 def elu(x: Tensor, alpha: float = 1.0) -> Tensor:
-    """x where it is positive, else alpha * (exp(x) - 1)."""
-    scaled = x.exp().sub_scalar(1.0).mul_scalar(alpha)
+    """x if positive, else alpha * (exp(x) - 1); Burn's gradient is nan where exp(x) overflows."""
+    scaled = _exp_less_one(x).mul_scalar(alpha)
     return x.mask_where(x <= 0.0, scaled)
 
 
 @operation()
 def celu(x: Tensor, alpha: float = 1.0) -> Tensor:
-    """x where it is positive, else alpha * (exp(x / alpha) - 1)."""
-    scaled = x.div_scalar(alpha).exp().sub_scalar(1.0).mul_scalar(alpha)
+    """x where it is positive, else alpha * (exp(x / alpha) - 1).
+
+    Burn's gradient is nan where exp(x / alpha) overflows.
+
+    Raises:
+        EngineError: `alpha` is not positive.
+    """
+    if not alpha > 0.0:
+        raise EngineError(f"`celu` needs a positive alpha, got {alpha}")
+    scaled = _exp_less_one(x.div_scalar(alpha)).mul_scalar(alpha)
     return x.mask_where(x <= 0.0, scaled)
 
 
 @operation()
 def selu(x: Tensor) -> Tensor:
-    """The self-normalising elu: gamma * x, or gamma * alpha * (exp(x) - 1)."""
+    """gamma * x, or gamma * alpha * (exp(x) - 1); Burn's gradient is nan where exp(x) overflows."""
     positive = x.mul_scalar(SELU_GAMMA)
-    negative = x.exp().sub_scalar(1.0).mul_scalar(SELU_ALPHA * SELU_GAMMA)
+    negative = _exp_less_one(x).mul_scalar(SELU_ALPHA * SELU_GAMMA)
     return negative.mask_where(x >= 0.0, positive)
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from ckptcli.autodiff.numbers import check_mask
 from ckptcli.autodiff.ops.table import operation
 from ckptcli.autodiff.tensor import Tensor
 
@@ -44,6 +45,7 @@ def attention(
     if softcap is not None:
         scores = scores.div_scalar(softcap).tanh().mul_scalar(softcap)
     if mask is not None:
+        check_mask(mask, "attention")
         hidden = namespace.broadcast_to(namespace.asbool(mask), scores.shape)
         scores = scores.mask_fill(hidden, -math.inf)
     if is_causal:

@@ -9,28 +9,29 @@ Source: Burn 0.22.1, `burn-tensor/src/tensor/activation`.
 
 from __future__ import annotations
 
+from ckptcli.autodiff.apply import unary
+from ckptcli.autodiff.functions.guarded_steps import MAX_OR_ZERO
 from ckptcli.autodiff.ops.table import operation
+from ckptcli.autodiff.positions import positive_dim
 from ckptcli.autodiff.tensor import Tensor
 
 
-def _shifted(x: Tensor, dim: int) -> tuple[Tensor, Tensor]:
-    """x minus its maximum along `dim`, and the maximum."""
-    largest = x.detach().max_dim(dim)
-    return x - largest, largest
+def _shifted(x: Tensor, dim: int) -> Tensor:
+    """x minus its maximum along `dim`."""
+    return x - x.detach().max_dim(dim)
 
 
 @operation()
 def softmax(x: Tensor, dim: int) -> Tensor:
     """exp(x) divided by its sum along `dim`."""
-    shifted, _ = _shifted(x, dim)
-    exponentials = shifted.exp()
+    exponentials = _shifted(x, dim).exp()
     return exponentials / exponentials.sum_dim(dim)
 
 
 @operation()
 def log_softmax(x: Tensor, dim: int) -> Tensor:
     """The logarithm of softmax."""
-    shifted, _ = _shifted(x, dim)
+    shifted = _shifted(x, dim)
     return shifted - shifted.exp().sum_dim(dim).log()
 
 
@@ -42,8 +43,12 @@ def softmin(x: Tensor, dim: int) -> Tensor:
 
 @operation()
 def quiet_softmax(x: Tensor, dim: int) -> Tensor:
-    """Softmax with one more element, 0, that takes a share: exp(x) / (1 + the sum of exp(x))."""
-    shifted, largest = _shifted(x, dim)
-    exponentials = shifted.exp()
+    """Softmax with one more element, 0, that takes a share: exp(x) / (1 + the sum of exp(x)).
+
+    A row of -inf gives 0, where Burn's gives nan: that element is one of those that are shifted by
+    the largest of all.
+    """
+    largest = unary(MAX_OR_ZERO, x.detach(), positive_dim(x, dim))
+    exponentials = (x - largest).exp()
     total = exponentials.sum_dim(dim)
     return exponentials / (total + largest.neg().exp())

@@ -5,9 +5,11 @@ Source: Burn 0.22.1, `burn-autodiff/src/ops/tensor.rs`.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from ckptcli.autodiff.apply import binary, unary
+from ckptcli.autodiff.numbers import number
 from ckptcli.autodiff.op import (
     KEEPS_DIVISION,
     KEEPS_INPUT,
@@ -49,15 +51,31 @@ def _mul_gradient(xp: Any, grad: Any, owned: bool, kept: list[Any], step: Any) -
 
 
 def _div_gradient(xp: Any, grad: Any, owned: bool, kept: list[Any], step: Any) -> Any:
+    """-(lhs / rhs) / rhs: the divisor's square, which Burn takes, leaves the range much earlier."""
     rhs = kept.pop()
     lhs_grad = rhs_grad = None
     if step.mask & RIGHT_TRACKED:
-        rhs_grad = xp.multiply(rhs, rhs)
-        rhs_grad = xp.divide(kept.pop(), rhs_grad)
+        rhs_grad = xp.divide(kept.pop(), rhs)
+        rhs_grad = xp.divide(rhs_grad, rhs, rhs_grad)
         rhs_grad = xp.multiply(grad, xp.negative(rhs_grad, rhs_grad))
     if step.mask & LEFT_TRACKED:
-        lhs_grad = xp.multiply(grad, xp.reciprocal(rhs))
+        lhs_grad = xp.divide(grad, rhs)
     return lhs_grad, rhs_grad
+
+
+def _whole_quotient(xp: Any, lhs: Any, rhs: Any) -> Any:
+    """The whole number of `rhs` that the remainder leaves out of `lhs`.
+
+    lhs / rhs rounds, and its floor can be one more than what the remainder was taken with. A
+    divisor that is infinite is left out -1 times where the signs differ.
+    """
+    left = xp.remainder(lhs, rhs)
+    is_infinite = xp.equal(xp.abs(rhs), math.inf)
+    finite = xp.where(is_infinite, 1.0, rhs)
+    whole = xp.round(xp.subtract(xp.divide(lhs, finite), xp.divide(left, finite)))
+    of_infinite = xp.floor(xp.multiply(xp.multiply(xp.sign(lhs), xp.sign(rhs)), 0.5))
+    whole = xp.where(is_infinite, of_infinite, whole)
+    return xp.where(xp.equal(left, left), whole, left)
 
 
 def _remainder_gradient(xp: Any, grad: Any, owned: bool, kept: list[Any], step: Any) -> Any:
@@ -65,7 +83,7 @@ def _remainder_gradient(xp: Any, grad: Any, owned: bool, kept: list[Any], step: 
     rhs = kept.pop()
     rhs_grad = None
     if step.mask & RIGHT_TRACKED:
-        rhs_grad = xp.floor(xp.divide(kept.pop(), rhs))
+        rhs_grad = _whole_quotient(xp, kept.pop(), rhs)
         rhs_grad = xp.multiply(grad, xp.negative(rhs_grad, rhs_grad))
     return grad if step.mask & LEFT_TRACKED else None, rhs_grad
 
@@ -79,11 +97,11 @@ def _pass_gradient(xp: Any, grad: Any, owned: bool, kept: list[Any], step: Any) 
 
 
 def _recip_gradient(xp: Any, grad: Any, owned: bool, kept: list[Any], step: Any) -> Any:
+    """-(grad / x) / x: Burn's square of x leaves the range much earlier."""
     x = kept.pop()
-    scale = xp.multiply(x, x)
-    scale = xp.reciprocal(scale, scale)
-    scale = xp.negative(scale, scale)
-    return xp.multiply(grad, scale, grad if owned else None)
+    scale = xp.divide(grad, x, grad if owned else None)
+    scale = xp.divide(scale, x, scale)
+    return xp.negative(scale, scale)
 
 
 def _sign_gradient(xp: Any, grad: Any, owned: bool, kept: list[Any], step: Any) -> Any:
@@ -235,31 +253,31 @@ def remainder(lhs: Tensor, rhs: Tensor) -> Tensor:
 @operation()
 def add_scalar(x: Tensor, c: float) -> Tensor:
     """x + c."""
-    return unary(ADD_SCALAR, x, float(c))
+    return unary(ADD_SCALAR, x, number(c, "add_scalar"))
 
 
 @operation()
 def sub_scalar(x: Tensor, c: float) -> Tensor:
     """x - c."""
-    return unary(SUB_SCALAR, x, float(c))
+    return unary(SUB_SCALAR, x, number(c, "sub_scalar"))
 
 
 @operation()
 def mul_scalar(x: Tensor, c: float) -> Tensor:
     """x * c."""
-    return unary(MUL_SCALAR, x, float(c))
+    return unary(MUL_SCALAR, x, number(c, "mul_scalar"))
 
 
 @operation()
 def div_scalar(x: Tensor, c: float) -> Tensor:
     """x / c."""
-    return unary(DIV_SCALAR, x, float(c))
+    return unary(DIV_SCALAR, x, number(c, "div_scalar"))
 
 
 @operation()
 def remainder_scalar(x: Tensor, c: float) -> Tensor:
     """What is left of x after whole multiples of c, with the sign of c."""
-    return unary(REMAINDER_SCALAR, x, float(c))
+    return unary(REMAINDER_SCALAR, x, number(c, "remainder_scalar"))
 
 
 @operation("__neg__")

@@ -6,6 +6,7 @@ Source: Burn 0.22.1, `burn-autodiff/src/ops/tensor.rs`.
 from __future__ import annotations
 
 from ckptcli.autodiff.apply import unary
+from ckptcli.autodiff.numbers import number
 from ckptcli.autodiff.ops.mask import MASK_FILL
 from ckptcli.autodiff.ops.table import operation
 from ckptcli.autodiff.tensor import Tensor
@@ -14,13 +15,15 @@ from ckptcli.autodiff.tensor import Tensor
 @operation()
 def clamp_min(x: Tensor, c: float) -> Tensor:
     """`c` where x is below it, x elsewhere."""
-    return unary(MASK_FILL, x, (x.device.namespace.less(x.value, c), float(c)))
+    limit = number(c, "clamp_min")
+    return unary(MASK_FILL, x, (x.device.namespace.less(x.value, limit), limit))
 
 
 @operation()
 def clamp_max(x: Tensor, c: float) -> Tensor:
     """`c` where x is above it, x elsewhere."""
-    return unary(MASK_FILL, x, (x.device.namespace.greater(x.value, c), float(c)))
+    limit = number(c, "clamp_max")
+    return unary(MASK_FILL, x, (x.device.namespace.greater(x.value, limit), limit))
 
 
 @operation()

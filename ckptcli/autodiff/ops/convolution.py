@@ -151,6 +151,8 @@ def _conv_gradient(xp: Any, grad: Any, owned: bool, kept: list[Any], step: Any) 
 
 def _transposed_size(size: Shape, kernel: Shape, geometry: Geometry) -> Shape:
     moves = geometry.windows(kernel)
+    for window in moves:
+        window.check()
     return tuple(
         (n - 1) * w.stride - 2 * p + w.span + out
         for n, w, p, out in zip(size, moves, geometry.padding, geometry.padding_out)

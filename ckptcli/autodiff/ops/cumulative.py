@@ -11,6 +11,7 @@ from typing import Any
 
 from ckptcli.autodiff.apply import unary
 from ckptcli.autodiff.op import Op
+from ckptcli.autodiff.ops.reduction import product_before
 from ckptcli.autodiff.ops.table import operation
 from ckptcli.autodiff.positions import along_dim, positive_dim, put_at
 from ckptcli.autodiff.tensor import Tensor
@@ -28,14 +29,44 @@ def _cumsum_gradient(xp: Any, grad: Any, owned: bool, kept: list[Any], step: Any
 
 
 def _cumprod_gradient(xp: Any, grad: Any, owned: bool, kept: list[Any], step: Any) -> Any:
-    """nan where an element is 0, as in Burn."""
+    """No division, so that an element may be 0; Burn's gradient is nan there.
+
+    Of each element it is the product before it times the sum, over the outputs from it on, of their
+    gradient times the product of what lies between.
+    """
     x, dim = step.state, step.params
-    flow = xp.multiply(grad, xp.cumulative_prod(x, dim))
-    return xp.divide(_reverse_sum(xp, flow, dim), x)
+    if x.shape[dim] == 0:
+        return xp.zeros(x.shape, grad)
+    return xp.multiply(product_before(xp, x, dim), _sum_of_later_products(xp, x, grad, dim))
+
+
+def _sum_of_later_products(xp: Any, x: Any, grad: Any, dim: int) -> Any:
+    """S with S[i] = grad[i] + x[i + 1] S[i + 1], by doubling: log2 of the length of passes.
+
+    After a pass, `sums` reach twice as far, and `products` are those of as many elements behind.
+    """
+    before, length, reach = (slice(None),) * dim, x.shape[dim], 1
+    sums = grad
+    products = xp.take_slices(x, (*before, slice(1, None)))
+    while reach < length:
+        near = xp.take_slices(sums, (*before, slice(None, -reach)))
+        far = xp.take_slices(sums, (*before, slice(reach, None)))
+        joined = xp.add(near, xp.multiply(products, far))
+        sums = xp.concat([joined, xp.take_slices(sums, (*before, slice(-reach, None)))], dim)
+        if 2 * reach < length:
+            products = xp.multiply(
+                xp.take_slices(products, (*before, slice(None, length - 2 * reach))),
+                xp.take_slices(products, (*before, slice(reach, None))),
+            )
+        reach *= 2
+    return sums
 
 
 def _extreme_gradient(xp: Any, grad: Any, owned: bool, kept: list[Any], step: Any) -> Any:
-    """Each gradient goes to the first element that had the value that runs at its place."""
+    """Each gradient goes to the first element that had the value that runs at its place.
+
+    A nan stays the value that runs, and takes all gradients from its place on.
+    """
     x, dim = step.state, step.params
     if x.shape[dim] == 0:
         return xp.zeros(x.shape, grad)
@@ -43,6 +74,7 @@ def _extreme_gradient(xp: Any, grad: Any, owned: bool, kept: list[Any], step: An
     before = (slice(None),) * dim
     earlier = xp.take_slices(running, (*before, slice(None, -1)))
     changed = xp.not_equal(xp.take_slices(running, (*before, slice(1, None))), earlier)
+    changed = xp.logical_and(changed, xp.equal(earlier, earlier))
     places = xp.reshape(
         xp.arange(x.shape[dim]), tuple(-1 if a == dim else 1 for a in range(len(x.shape)))
     )

@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from ckptcli.autodiff.apply import unary
-from ckptcli.autodiff.axis_maps import Matrix, axis_maps_op, cubic, linear, nearest
+from ckptcli.autodiff.axis_maps import AxisMap, axis_maps_op, cubic, linear, nearest
 from ckptcli.autodiff.ops.table import operation
 from ckptcli.autodiff.spatial import for_each, spatial_sizes
 from ckptcli.autodiff.tensor import Tensor
 from ckptcli.errors import ShapeError
 
-MODES: dict[str, Callable[[int, int, bool], Matrix]] = {
+MODES: dict[str, Callable[[int, int, bool], AxisMap]] = {
     "nearest": lambda length, outputs, align_corners: nearest(length, outputs),
     "bilinear": linear,
     "bicubic": cubic,
@@ -31,7 +31,7 @@ def interpolate(
     sizes = spatial_sizes(x, 2, "interpolate")
     if mode not in MODES:
         raise ShapeError(f"`interpolate` has no mode `{mode}`", f"use {' or '.join(MODES)}")
-    maps: list[Matrix] = []
+    maps: list[AxisMap] = []
     for length, outputs in zip(sizes, for_each("output_size", output_size, 2)):
         if outputs < 1:
             raise ShapeError(f"`interpolate` cannot give size {list(output_size)}")

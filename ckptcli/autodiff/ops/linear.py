@@ -13,6 +13,7 @@ from ckptcli.autodiff.op import KEEPS_LINEAR, Op
 from ckptcli.autodiff.ops.reshape import reshape
 from ckptcli.autodiff.ops.table import operation
 from ckptcli.autodiff.tensor import Tensor
+from ckptcli.errors import ShapeError
 from ckptcli.graph import Bound
 
 X_TRACKED, WEIGHT_TRACKED, BIAS_TRACKED = 1, 2, 4
@@ -56,7 +57,18 @@ LINEAR = Op(
 
 @operation()
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """x @ weight + bias as one node; weight is [inputs, outputs]. Rank 1 is reshaped around it."""
+    """x @ weight + bias as one node; weight is [inputs, outputs]. Rank 1 is reshaped around it.
+
+    Raises:
+        ShapeError: the weight is no matrix, or the bias has not one number an output.
+    """
+    if len(weight.shape) != 2:
+        raise ShapeError(f"`linear` needs a weight [inputs, outputs], got {list(weight.shape)}")
+    if bias is not None and bias.shape != weight.shape[1:]:
+        raise ShapeError(
+            f"`linear` needs a bias of shape {list(weight.shape[1:])}, got {list(bias.shape)}",
+            "add what has another shape with `+`",
+        )
     if len(x.shape) == 1:
         return reshape(linear(reshape(x, [1, -1]), weight, bias), [-1])
     return many(LINEAR, [x, weight] if bias is None else [x, weight, bias])

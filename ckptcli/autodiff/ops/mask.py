@@ -9,6 +9,7 @@ import math
 from typing import Any
 
 from ckptcli.autodiff.apply import binary, unary
+from ckptcli.autodiff.numbers import check_mask, number
 from ckptcli.autodiff.op import LEFT_TRACKED, RIGHT_TRACKED, Op
 from ckptcli.autodiff.ops.select import SELECT
 from ckptcli.autodiff.ops.table import operation
@@ -61,8 +62,13 @@ MASK_FILL = Op(
 )
 
 
-def _mask_of(x: Tensor, mask: Any) -> Any:
-    """`mask` as the backend's array of x's rank; a flat list of x's size takes x's shape."""
+def _mask_of(x: Tensor, mask: Any, op: str) -> Any:
+    """`mask` as the backend's array of x's rank; a flat list of x's size takes x's shape.
+
+    Raises:
+        OperandError: a single bool or number, or a tensor of numbers.
+    """
+    check_mask(mask, op)
     array = x.device.namespace.asbool(mask)
     if array.ndim == 1 and array.shape[0] == math.prod(x.shape):
         array = x.device.namespace.reshape(array, x.shape)
@@ -72,18 +78,19 @@ def _mask_of(x: Tensor, mask: Any) -> Any:
 @operation()
 def mask_where(x: Tensor, mask: Any, source: Tensor) -> Tensor:
     """`source` where the mask is true, x elsewhere."""
-    return binary(MASK_WHERE, x, source, _mask_of(x, mask))
+    return binary(MASK_WHERE, x, source, _mask_of(x, mask, "mask_where"))
 
 
 @operation()
 def mask_fill(x: Tensor, mask: Any, c: float) -> Tensor:
     """`c` where the mask is true, x elsewhere."""
-    return unary(MASK_FILL, x, (_mask_of(x, mask), float(c)))
+    return unary(MASK_FILL, x, (_mask_of(x, mask, "mask_fill"), number(c, "mask_fill")))
 
 
 @operation()
 def mask_select(x: Tensor, mask: Any) -> Tensor:
     """The elements where the mask is true, rank 1: reshape, then select."""
+    check_mask(mask, "mask_select")
     namespace = x.device.namespace
     flat = x.reshape([-1])
     where = namespace.broadcast_to(namespace.asbool(mask), x.shape)

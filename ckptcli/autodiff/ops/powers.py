@@ -5,9 +5,11 @@ Source: Burn 0.22.1, `burn-autodiff/src/ops/tensor.rs`.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from ckptcli.autodiff.apply import binary, unary
+from ckptcli.autodiff.numbers import number
 from ckptcli.autodiff.op import (
     KEEPS_BOTH,
     KEEPS_INPUT,
@@ -26,12 +28,24 @@ def _powf_gradient(xp: Any, grad: Any, owned: bool, kept: list[Any], step: Any) 
     rhs, lhs = kept.pop(), kept.pop()
     lhs_grad = rhs_grad = None
     if step.mask & LEFT_TRACKED:
-        slope = xp.multiply(rhs, xp.pow(lhs, xp.subtract(rhs, 1.0)))
-        lhs_grad = xp.multiply(grad, slope)
+        less = xp.where(xp.equal(rhs, 0.0), 0.0, xp.subtract(rhs, 1.0))
+        lhs_grad = xp.multiply(grad, xp.multiply(rhs, xp.pow(lhs, less)))
     if step.mask & RIGHT_TRACKED:
-        slope = xp.multiply(xp.pow(lhs, rhs), xp.log(lhs))
-        rhs_grad = xp.multiply(grad, slope)
+        rhs_grad = xp.multiply(grad, _exponent_derivative(xp, lhs, rhs))
     return lhs_grad, rhs_grad
+
+
+def _exponent_derivative(xp: Any, lhs: Any, rhs: Any) -> Any:
+    """lhs**rhs log(lhs), whose limit is 0 where the power is 0 and the logarithm infinite.
+
+    At base 0 and exponent 0 it is 0 too, as in PyTorch.
+    """
+    of_zero = xp.logical_and(xp.equal(lhs, 0.0), xp.greater_equal(rhs, 0.0))
+    of_infinity = xp.logical_and(xp.equal(lhs, math.inf), xp.less(rhs, 0.0))
+    is_limit = xp.logical_or(of_zero, of_infinity)
+    base = xp.where(is_limit, 1.0, lhs)
+    slope = xp.multiply(xp.pow(base, rhs), xp.log(base))
+    return xp.where(is_limit, 0.0, slope)
 
 
 def _powf_scalar_gradient(xp: Any, grad: Any, owned: bool, kept: list[Any], step: Any) -> Any:
@@ -47,12 +61,24 @@ def _sqrt_derivative(xp: Any, x: Any) -> Any:
     return xp.multiply(derivative, 0.5, derivative)
 
 
+def distance(xp: Any, lhs: Any, rhs: Any) -> Any:
+    """The hypotenuse; nan where an operand is, also beside an infinite one."""
+    return xp.maximum(xp.maximum(xp.hypot(lhs, rhs), xp.abs(lhs)), xp.abs(rhs))
+
+
+def share(xp: Any, x: Any, radius: Any) -> Any:
+    """x / radius, which is at most 1; the sign of an infinite x."""
+    is_infinite = xp.logical_and(xp.equal(xp.abs(x), math.inf), xp.equal(radius, math.inf))
+    return xp.where(is_infinite, xp.sign(x), xp.divide(x, xp.where(is_infinite, 1.0, radius)))
+
+
 def _hypot_gradient(xp: Any, grad: Any, owned: bool, kept: list[Any], step: Any) -> Any:
+    """lhs / r and rhs / r, at most 1: Burn's 1 / r leaves the range before them."""
     rhs, lhs = kept.pop(), kept.pop()
-    scale = xp.divide(grad, xp.hypot(lhs, rhs))
+    radius = distance(xp, lhs, rhs)
     return (
-        xp.multiply(scale, lhs) if step.mask & LEFT_TRACKED else None,
-        xp.multiply(scale, rhs) if step.mask & RIGHT_TRACKED else None,
+        xp.multiply(grad, share(xp, lhs, radius)) if step.mask & LEFT_TRACKED else None,
+        xp.multiply(grad, share(xp, rhs, radius)) if step.mask & RIGHT_TRACKED else None,
     )
 
 
@@ -91,10 +117,10 @@ def powf(lhs: Tensor, rhs: Tensor) -> Tensor:
     return binary(POWF, lhs, rhs)
 
 
-@operation("__pow__")
+@operation()
 def powf_scalar(x: Tensor, c: float) -> Tensor:
     """x ** c. As in Burn, the exponents 2, 1, 0, -1 and -2 are made of cheaper ops."""
-    exponent = float(c)
+    exponent = number(c, "powf_scalar")
     if exponent == 0.0:
         namespace = x.device.namespace
         return new_leaf(namespace.add(namespace.zeros_like(x.value), 1.0), x.device, tracked=0)
@@ -112,7 +138,7 @@ def powf_scalar(x: Tensor, c: float) -> Tensor:
 @operation()
 def powi_scalar(x: Tensor, c: int) -> Tensor:
     """x ** c for a whole number: the same nodes as `powf_scalar`."""
-    return powf_scalar(x, float(c))
+    return powf_scalar(x, number(c, "powi_scalar"))
 
 
 @operation()

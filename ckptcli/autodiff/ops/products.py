@@ -108,8 +108,10 @@ def matmul(lhs: Tensor, rhs: Tensor) -> Tensor:
 
 
 def _repetition(lhs: tuple[int, ...], rhs: tuple[int, ...]) -> Repetition | None:
-    """The leading dims that both operands have; one of size 1 is broadcast."""
-    both = sum(left == right != 1 for left, right in zip(lhs[:-2], rhs[:-2]))
+    """The leading dims that both operands have, counted from the last, as broadcasting does; one
+    of size 1 is broadcast.
+    """
+    both = sum(left == right != 1 for left, right in zip(lhs[-3::-1], rhs[-3::-1]))
     return Repetition(both) if both else None
 
 

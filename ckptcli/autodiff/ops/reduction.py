@@ -1,7 +1,7 @@
 """Reductions: compute bound. A full reduction has shape (1,); a reduced dim stays with size 1.
 
-A product's state holds its input and its own output: its gradient is product / factor, nan where a
-factor is 0, as in Burn.
+A product's state holds its input and its own output, as in Burn, whose gradient is product /
+factor, nan where a factor is 0. Here it is the product of the others; the output is not looked at.
 
 Source: Burn 0.22.1, `burn-autodiff/src/ops/tensor.rs` (maxima are in `extremes.py`).
 """
@@ -53,9 +53,30 @@ def _prod(xp: Any, x: Any, _: Any) -> Any:
     return xp.prod_dim(xp.reshape(x, (math.prod(x.shape),)), 0)
 
 
+def _prod_dim_gradient(xp: Any, grad: Any, owned: bool, kept: list[Any], step: Any) -> Any:
+    x, _ = step.state
+    return xp.multiply(grad, product_of_others(xp, x, step.params))
+
+
 def _prod_gradient(xp: Any, grad: Any, owned: bool, kept: list[Any], step: Any) -> Any:
-    x, out = step.state
-    return xp.divide(xp.multiply(grad, out), x)
+    x, _ = step.state
+    flat = xp.reshape(x, (math.prod(x.shape),))
+    return xp.reshape(xp.multiply(grad, product_of_others(xp, flat, 0)), x.shape)
+
+
+def product_before(xp: Any, x: Any, dim: int) -> Any:
+    """The product of the elements before each along `dim`."""
+    first = xp.add(xp.zeros((*x.shape[:dim], 1, *x.shape[dim + 1 :]), x), 1.0)
+    others = xp.take_slices(x, (*(slice(None),) * dim, slice(None, -1)))
+    return xp.cumulative_prod(xp.concat([first, others], dim), dim)
+
+
+def product_of_others(xp: Any, x: Any, dim: int) -> Any:
+    """The product of all elements along `dim` but each, without a division."""
+    if x.shape[dim] == 0:
+        return x
+    behind = xp.flip(product_before(xp, xp.flip(x, (dim,)), dim), (dim,))
+    return xp.multiply(product_before(xp, x, dim), behind)
 
 
 SUM = Op(
@@ -113,7 +134,7 @@ PROD_DIM = Op(
     Bound.COMPUTE,
     1,
     forward=lambda xp, x, dim: xp.prod_dim(x, dim),
-    backward=_prod_gradient,
+    backward=_prod_dim_gradient,
     state=_input_and_output,
     flops=one_flop_an_input,
     note=KEPT,

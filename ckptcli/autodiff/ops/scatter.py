@@ -22,7 +22,7 @@ from ckptcli.autodiff.ops.gather import (
     taken_shape,
 )
 from ckptcli.autodiff.ops.table import operation
-from ckptcli.autodiff.positions import INDICES_KEPT, put_at
+from ckptcli.autodiff.positions import INDICES_KEPT, put_at, take_at
 from ckptcli.autodiff.tensor import Tensor
 from ckptcli.errors import ShapeError
 from ckptcli.graph import Bound
@@ -73,18 +73,37 @@ def _scatter_mul_gradient(xp: Any, grad: Any, owned: bool, kept: list[Any], step
 
 
 def _scatter_extreme_gradient(xp: Any, grad: Any, owned: bool, kept: list[Any], step: Any) -> Any:
-    """Where the value replaced the element it gets the gradient, elsewhere the element does."""
+    """The first that has the value that is left at its place gets the gradient: the element, or
+    one of the values that were put there.
+    """
     x, values = step.state
-    wins = xp.less if step.op.name == "scatter_nd_min" else xp.greater
-    replaced = wins(values, gather_at(xp, x, step.params))
+    positions = positions_of(xp, x.shape, step.params)
+    left = gather_at(xp, step.op.forward(xp, x, values, step.params), step.params)
+    stays = _same(xp, gather_at(xp, x, step.params), left)
     taken = gather_at(xp, grad, step.params)
     x_grad = values_grad = None
     if step.mask & RIGHT_TRACKED:
-        values_grad = xp.where(replaced, taken, 0.0)
+        wins = _first_at_each(xp, positions, _same(xp, values, left), math.prod(x.shape))
+        values_grad = xp.where(stays, 0.0, xp.where(wins, taken, 0.0))
     if step.mask & LEFT_TRACKED:
-        positions = positions_of(xp, grad.shape, step.params)
-        x_grad = put_at(xp, grad, positions, xp.where(replaced, 0.0, taken), "assign")
+        x_grad = put_at(xp, grad, positions, xp.where(stays, taken, 0.0), "assign")
     return x_grad, values_grad
+
+
+def _same(xp: Any, lhs: Any, rhs: Any) -> Any:
+    """Whether two arrays have the same values, nan counted as one."""
+    both_nan = xp.logical_and(xp.not_equal(lhs, lhs), xp.not_equal(rhs, rhs))
+    return xp.logical_or(xp.equal(lhs, rhs), both_nan)
+
+
+def _first_at_each(xp: Any, positions: Any, mask: Any, size: int) -> Any:
+    """Which elements of `mask` are the first true one with their position below `size`."""
+    count = math.prod(mask.shape)
+    order = xp.reshape(xp.arange(count), mask.shape)
+    none = xp.add(xp.zeros_indices((size,)), count)
+    turns = xp.where(mask, order, xp.add(xp.zeros_indices(mask.shape), count))
+    first = put_at(xp, none, positions, turns, "min")
+    return xp.equal(take_at(xp, first, positions, mask.shape), order)
 
 
 def _values_shape(xp: Any, out: Any, x: Any, values: Any, params: Params) -> Any:

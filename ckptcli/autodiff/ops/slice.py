@@ -109,8 +109,14 @@ def narrow(x: Tensor, dim: int, start: int, length: int) -> Tensor:
 
 @method()
 def chunk(x: Tensor, chunks: int, dim: int) -> list[Tensor]:
-    """At most `chunks` pieces along `dim`, each a slice; the last may be shorter."""
+    """At most `chunks` pieces along `dim`, each a slice; the last may be shorter.
+
+    Raises:
+        ShapeError: `chunks` is not positive.
+    """
     axis = positive_dim(x, dim)
+    if chunks < 1:
+        raise ShapeError(f"`chunk` cannot give {chunks} pieces", "ask for 1 or more")
     size = x.shape[axis]
     length = max(1, math.ceil(size / chunks))
     starts: Sequence[int] = range(0, size, length)

@@ -14,6 +14,7 @@ from ckptcli.autodiff.ops.table import operation
 from ckptcli.autodiff.positions import INDICES_KEPT, along_dim, positive_dim, take_at
 from ckptcli.autodiff.tensor import Tensor, method
 from ckptcli.backends.base import Array
+from ckptcli.errors import ShapeError
 from ckptcli.graph import Bound
 
 
@@ -59,10 +60,18 @@ def sort_with_indices(x: Tensor, dim: int, descending: bool = False) -> tuple[Te
 
 @method()
 def topk_with_indices(x: Tensor, k: int, dim: int) -> tuple[Tensor, Array]:
-    """The `k` largest elements along `dim` in falling order, and where they are: sort, select."""
+    """The `k` largest elements along `dim` in falling order, and where they are: sort, select.
+
+    Raises:
+        ShapeError: there are not so many.
+    """
     namespace = x.device.namespace
-    ordered, order = sort_with_indices(x, dim, descending=True)
     axis = positive_dim(x, dim)
+    if not 0 <= k <= x.shape[axis]:
+        raise ShapeError(
+            f"`topk_with_indices` cannot take {k} of dim {axis} of shape {list(x.shape)}"
+        )
+    ordered, order = sort_with_indices(x, dim, descending=True)
     first = (slice(None),) * axis + (slice(k),)
     largest = unary(SELECT, ordered, (axis, namespace.arange(k)))
     return largest, namespace.take_slices(order, first)

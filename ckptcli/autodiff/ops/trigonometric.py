@@ -8,7 +8,15 @@ from __future__ import annotations
 from typing import Any
 
 from ckptcli.autodiff.apply import binary, unary
-from ckptcli.autodiff.op import KEEPS_BOTH, LEFT_TRACKED, RIGHT_TRACKED, Op, elementwise_op
+from ckptcli.autodiff.op import (
+    KEEPS_BOTH,
+    KEEPS_INPUT,
+    LEFT_TRACKED,
+    RIGHT_TRACKED,
+    Op,
+    elementwise_op,
+)
+from ckptcli.autodiff.ops.powers import distance, share
 from ckptcli.autodiff.ops.table import operation
 from ckptcli.autodiff.tensor import Tensor
 from ckptcli.graph import Bound
@@ -24,20 +32,17 @@ def _cos_derivative(xp: Any, x: Any) -> Any:
     return xp.negative(derivative, derivative)
 
 
-def _tanh_derivative(xp: Any, x: Any) -> Any:
-    derivative = xp.tanh(x)
-    derivative = xp.square(derivative, derivative)
-    derivative = xp.negative(derivative, derivative)
-    return xp.add(derivative, 1.0, derivative)
-
-
-def _reciprocal_root(xp: Any, x: Any) -> Any:
-    root = xp.sqrt(x)
-    return xp.reciprocal(root, root)
+def _tanh_gradient(xp: Any, grad: Any, owned: bool, kept: list[Any], step: Any) -> Any:
+    """4 sigmoid'(2 x): Burn's 1 - tanh(x)**2 is 0 long before the derivative is."""
+    twice = xp.multiply(kept.pop(), 2.0)
+    gradient = xp.sigmoid_gradient(twice, grad, grad if owned else None)
+    return xp.multiply(gradient, 4.0, gradient)
 
 
 def _asin_derivative(xp: Any, x: Any) -> Any:
-    return _reciprocal_root(xp, xp.subtract(1.0, xp.square(x)))
+    """(1 - x)(1 + x) for 1 - x**2, which loses digits near 1."""
+    root = xp.sqrt(xp.multiply(xp.subtract(1.0, x), xp.add(x, 1.0)))
+    return xp.reciprocal(root, root)
 
 
 def _acos_derivative(xp: Any, x: Any) -> Any:
@@ -45,28 +50,36 @@ def _acos_derivative(xp: Any, x: Any) -> Any:
 
 
 def _atan_derivative(xp: Any, x: Any) -> Any:
-    return xp.reciprocal(xp.add(xp.square(x), 1.0))
+    inverse = _asinh_derivative(xp, x)
+    return xp.square(inverse, inverse)
 
 
 def _asinh_derivative(xp: Any, x: Any) -> Any:
-    return _reciprocal_root(xp, xp.add(xp.square(x), 1.0))
+    """1 / sqrt(1 + x**2), without the square."""
+    root = xp.hypot(x, xp.add(xp.zeros_like(x), 1.0))
+    return xp.reciprocal(root, root)
 
 
 def _acosh_derivative(xp: Any, x: Any) -> Any:
-    return _reciprocal_root(xp, xp.subtract(xp.square(x), 1.0))
+    """1 / sqrt(x**2 - 1), without the square; nan below 1, as the function is."""
+    root = xp.multiply(xp.sqrt(xp.subtract(x, 1.0)), xp.sqrt(xp.add(x, 1.0)))
+    return xp.reciprocal(root, root)
 
 
 def _atanh_derivative(xp: Any, x: Any) -> Any:
-    return xp.reciprocal(xp.subtract(1.0, xp.square(x)))
+    return xp.divide(xp.reciprocal(xp.subtract(1.0, x)), xp.add(x, 1.0))
 
 
 def _atan2_gradient(xp: Any, grad: Any, owned: bool, kept: list[Any], step: Any) -> Any:
+    """(x / r) / r and -(y / r) / r with r = hypot(x, y): no operand is squared."""
     x, y = kept.pop(), kept.pop()
-    scale = xp.divide(grad, xp.add(xp.square(x), xp.square(y)))
-    return (
-        xp.multiply(scale, x) if step.mask & LEFT_TRACKED else None,
-        xp.multiply(scale, xp.negative(y)) if step.mask & RIGHT_TRACKED else None,
-    )
+    radius = distance(xp, x, y)
+    y_grad = x_grad = None
+    if step.mask & LEFT_TRACKED:
+        y_grad = xp.multiply(grad, xp.divide(share(xp, x, radius), radius))
+    if step.mask & RIGHT_TRACKED:
+        x_grad = xp.multiply(grad, xp.divide(share(xp, xp.negative(y), radius), radius))
+    return y_grad, x_grad
 
 
 SIN = elementwise_op("sin", lambda xp, x, _: xp.sin(x), lambda xp, x: xp.cos(x))
@@ -74,7 +87,15 @@ COS = elementwise_op("cos", lambda xp, x, _: xp.cos(x), _cos_derivative)
 TAN = elementwise_op("tan", lambda xp, x, _: xp.tan(x), _tan_derivative, True)
 SINH = elementwise_op("sinh", lambda xp, x, _: xp.sinh(x), lambda xp, x: xp.cosh(x))
 COSH = elementwise_op("cosh", lambda xp, x, _: xp.cosh(x), lambda xp, x: xp.sinh(x))
-TANH = elementwise_op("tanh", lambda xp, x, _: xp.tanh(x), _tanh_derivative, True)
+TANH = Op(
+    "tanh",
+    Bound.MEMORY,
+    1,
+    forward=lambda xp, x, _: xp.tanh(x),
+    backward=_tanh_gradient,
+    keeps=KEEPS_INPUT,
+    evaluates_again=True,
+)
 ASIN = elementwise_op("asin", lambda xp, x, _: xp.asin(x), _asin_derivative)
 ACOS = elementwise_op("acos", lambda xp, x, _: xp.acos(x), _acos_derivative)
 ATAN = elementwise_op("atan", lambda xp, x, _: xp.atan(x), _atan_derivative)

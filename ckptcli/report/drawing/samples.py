@@ -12,10 +12,10 @@ from ckptcli import units
 from ckptcli.measure.record import RunRecord
 from ckptcli.measure.row import Row
 from ckptcli.report.charts import Box, Scale, decimal_ticks_between
-from ckptcli.report.comparison import time_text
 from ckptcli.report.drawing.markup import Markup, element
 from ckptcli.report.drawing.style import PAPER, series_class, series_color
 from ckptcli.report.drawing.timeline import rule, trimmed, words
+from ckptcli.report.run_table import time_text
 
 WIDTH = 800
 LEFT, RIGHT, TOP = 12, 12, 4

@@ -17,10 +17,10 @@ from ckptcli.report.charts import (
     decimal_ticks,
     place_marks,
 )
-from ckptcli.report.comparison import time_text
 from ckptcli.report.drawing.markup import Markup, element
 from ckptcli.report.drawing.style import series_class, series_color
 from ckptcli.report.drawing.timeline import CHARACTER, label, rule, size_label, trimmed, words
+from ckptcli.report.run_table import time_text
 
 WIDTH, HEIGHT = 620, 330
 BOX = Box(66, 12, WIDTH - 16, HEIGHT - 46)

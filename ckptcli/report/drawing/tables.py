@@ -8,7 +8,7 @@ from ckptcli.events import Event, Level, Retrieved, Visited
 from ckptcli.measure.record import RunRecord
 from ckptcli.measure.row import Row
 from ckptcli.measure.trace import Trace
-from ckptcli.report import comparison, readings
+from ckptcli.report import readings, run_table
 from ckptcli.report.cells import Cell, Column, Table
 from ckptcli.report.drawing.markup import Markup, element, joined
 from ckptcli.report.drawing.style import series_class
@@ -35,7 +35,7 @@ def cards(record: RunRecord) -> Markup:
 
 
 def _card(index: int, row: Row, record: RunRecord) -> Markup:
-    name = comparison.verdict(row, record)
+    name = run_table.verdict(row, record)
     sentences = [readings.figures(row, record), readings.why(row)]
     return element(
         "div",

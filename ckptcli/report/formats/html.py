@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import ClassVar
 
 from ckptcli.measure.record import SCHEMA, RunRecord
-from ckptcli.report import comparison, surroundings
+from ckptcli.report import run_table, surroundings
 from ckptcli.report.charts import HIGHEST_POINT, live_when_highest
 from ckptcli.report.drawing.markup import Markup, element
 from ckptcli.report.drawing.samples import samples_svg
@@ -55,8 +55,8 @@ def _body(record: RunRecord) -> Iterator[Markup]:
     yield _header(record)
     yield _section(
         "Comparison",
-        table(comparison.table(record)),
-        element("p", comparison.EXPLANATION, class_="quiet small"),
+        table(run_table.table(record)),
+        element("p", run_table.EXPLANATION, class_="quiet small"),
     )
     yield from _gradients(record)
     if record.warnings:
@@ -138,7 +138,7 @@ def _figure(title: str, kind: str, picture: Markup, caption: str) -> Markup:
 
 
 def _reproduction(record: RunRecord) -> Iterator[Markup]:
-    command = comparison.command_line(record)
+    command = run_table.command_line(record)
     settings = {**record.workload, **record.config}
     yield _section(
         "Reproduce",

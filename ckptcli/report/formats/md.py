@@ -13,7 +13,7 @@ from typing import ClassVar
 
 from ckptcli.measure.record import RunRecord
 from ckptcli.measure.row import Row
-from ckptcli.report import comparison, readings, surroundings
+from ckptcli.report import readings, run_table, surroundings
 from ckptcli.report.cells import Table
 from ckptcli.report.drawing.markup import printable
 from ckptcli.report.formats.base import register
@@ -39,7 +39,7 @@ def _lines(record: RunRecord) -> Iterator[str]:
     yield ""
     yield plain(surroundings.rounds_line(record))
     yield ""
-    yield from table_lines(comparison.table(record))
+    yield from table_lines(run_table.table(record))
     yield ""
     yield from _gradients(record)
     for row in record.rows:

@@ -13,8 +13,8 @@ from ckptcli.cli.main import run_command
 from ckptcli.measure.compare import compare
 from ckptcli.measure.record import RunRecord
 from ckptcli.measure.record_json import record_json
+from ckptcli.report.compare_files import Comparisons, JsonComparison, MarkdownComparison
 from ckptcli.report.compare_table import readings
-from ckptcli.report.comparison_files import Comparisons, JsonComparison, MarkdownComparison
 from tests.records import TENSOR, balanced_record, none_record, run_record
 
 
