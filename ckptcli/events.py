@@ -85,6 +85,8 @@ class RegionClosed(NamedTuple):
     """Names that its policy mentions."""
     nodes: tuple[int, ...]
     """Of an outer-most region the nodes made inside, inner regions' too; else none."""
+    has_own_policy: bool = False
+    """Whether a function of the user's own says what is saved."""
 
 
 class BackwardStarted(NamedTuple):

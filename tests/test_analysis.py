@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from ckptcli import units
+from ckptcli.cli.main import run_command
 from ckptcli.measure.analysis import analysed
 from ckptcli.measure.judge import judge
 from ckptcli.measure.record import RunRecord
@@ -257,3 +258,43 @@ def test_more_strategies_make_verdicts_harder() -> None:
 def test_analysing_twice_changes_nothing() -> None:
     record = run_record()
     assert analysed(record) == record
+
+
+CONSTANT_PROGRAM = """
+def make(device):
+    w = device.tensor([1.5, 2.5]).require_grad()
+    x = device.tensor([0.5, 0.7])
+
+    def loss():
+        h = w
+        for layer in device.layers(2):
+            h = (h * x).exp()
+        return h.sum()
+
+    return loss
+"""
+
+
+def test_a_constant_is_the_reason_of_a_strategy_that_goes_by_marks_alone(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same nodes are held under `none`, which drops nothing, and by a policy that saves all."""
+    monkeypatch.chdir(tmp_path)
+    Path("p.py").write_text(CONSTANT_PROGRAM)
+    everything = "remat:policy=everything_saveable"
+    words = ["run", "--workload", "p.py:make", "--reps", "1", "--json"]
+    assert (
+        run_command([*words, *(w for s in ("none", "balanced", everything) for w in ("-s", s))])
+        == 0
+    )
+    rows = {row["strategy"]: row for row in json.loads(capsys.readouterr().out)["strategies"]}
+    named = {
+        strategy: [node["node"] for node in row["trace"]["nodes"] if node["held_for_constants"]]
+        for strategy, row in rows.items()
+    }
+    assert named == {"none": [], "balanced": [2, 4], everything: []}
+    reasons = {
+        strategy: (row["judgement"] or {}).get("reason", "") for strategy, row in rows.items()
+    }
+    assert "a parent is a constant" in reasons["balanced"]
+    assert "constant" not in reasons[everything]

@@ -241,7 +241,9 @@ def test_an_enabled_logger_gets_one_pass_a_strategy(ckpt: Command, tmp_path: Pat
     )
     lines = ckpt("run", "--reps", "1", "--layers", "2", "--n", "64").out
     golden = "".join(
-        (DATA / f"silu_2x64_{name}_full.log").read_text() for name in ("none", "balanced")
+        f"device = Device<Autodiff {{ device: Numpy(Cpu), checkpointing: {title} }}>, "
+        f"n = 64, layers = 2\n{(DATA / f'silu_2x64_{name}_full.log').read_text()}"
+        for name, title in (("none", "Disabled"), ("balanced", "Balanced"))
     )
     assert lines.startswith(golden)
     assert (tmp_path / "out" / "log.txt").read_text() == golden

@@ -120,6 +120,11 @@ def make(device):
 """
 
 
+HALVING = """two = device.tensor([2.0, 4.0], "float64")
+
+    def loss"""
+
+
 def names_of(capsys: pytest.CaptureFixture[str]) -> dict[str, bool]:
     """Each strategy of the record, and whether it is the reference that was added."""
     data = json.loads(capsys.readouterr().out)
@@ -161,6 +166,32 @@ def test_without_none_the_first_is_the_reference_and_that_is_told(
     assert f"warning: {note}" in captured.err
     assert run_command(words) == 0
     assert "reference" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("fault", "told"),
+    [
+        ("reciprocal", "reciprocal moved no gradient"),
+        ("norm", "norm met no value that is computed again"),
+        ("float32", None),
+    ],
+)
+def test_a_fault_on_purpose_that_does_nothing_is_told_of_a_run(
+    folder: Path, capsys: pytest.CaptureFixture[str], fault: str, told: str | None
+) -> None:
+    """Divisors are powers of two, so that a reciprocal rounds to nothing else."""
+    exact = DIVIDING.replace("h.sin() / (h.cos() + 2.0)", "(h.sin() / two).sin()").replace(
+        "def loss", HALVING
+    )
+    Path("p.py").write_text(exact)
+    words = ["run", "--workload", "p.py:make", "-s", "remat", "--reps", "1"]
+    assert run_command([*words, "--perturb-replay", fault]) == (5 if told is None else 0)
+    errors = capsys.readouterr().err
+    if told is None:
+        assert "moved no gradient" not in errors
+        assert "met no value" not in errors
+    else:
+        assert f"warning: --perturb-replay {told}" in errors
 
 
 @pytest.mark.parametrize("more", [["-s", "none"], ["-s", "balanced", "--no-reference"]])

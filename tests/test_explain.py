@@ -74,6 +74,12 @@ def test_every_key_of_the_json(record: RunRecord) -> None:
     assert defined(set(whole) | set(whole["strategies"][0]))
 
 
+def test_every_word_of_burns_log_and_of_the_field() -> None:
+    assert defined({"retrieve_node_output", "execute_retro_forward", "node(s) to compute"})
+    assert defined({"n_required", "checkpoint", "gradient checkpointing", "peak"})
+    assert defined({"rematerialisation", "rematerialization", "saved tensor", "residual"})
+
+
 def test_definitions_are_one_to_three_sentences() -> None:
     for term, definition in GLOSSARY.items():
         assert definition.endswith("."), term
@@ -88,7 +94,7 @@ def test_aliases_lead_to_terms_and_hide_none() -> None:
 @pytest.mark.parametrize(
     ("words", "head"),
     [
-        (["saved"], "saved (saved_bytes, saved_tensors)"),
+        (["saved"], "saved (saved tensor, saved tensors, activation, activations, saved_bytes,"),
         (["peak_bytes"], "peak ("),
         (["gradient", "of", "a", "parameter"], "gradient of a parameter ("),
         (["Held  ONLY"], "held only\n"),

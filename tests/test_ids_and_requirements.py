@@ -232,6 +232,17 @@ def test_device_lines() -> None:
     assert repr(dev.autodiff()) == line.format("Disabled")
     assert repr(dev.autodiff().gradient_checkpointing()) == line.format("Balanced")
     assert repr(dev.autodiff().gradient_checkpointing().inner()) == repr(dev)
+    for text, title in (
+        ("remat", "Remat"),
+        ("remat:every=2", "Remat { every: 2 }"),
+        (
+            "remat:every=2,policy=save_only_these_names('a,b=c'),last=plain",
+            "Remat { every: 2, policy: save_only_these_names('a,b=c'), last: plain }",
+        ),
+        ("segments:4", "Segments { 4 }"),
+        ("sqrt:count", "Sqrt { count }"),
+    ):
+        assert repr(dev.autodiff().gradient_checkpointing(text)) == line.format(title)
 
 
 @pytest.mark.parametrize(

@@ -43,7 +43,13 @@ def test_without_append_the_file_has_every_pass_of_the_last_command(log: Log, ti
     )
     for _ in range(times):
         _, out, _ = log("-s", "none", "-s", "balanced", "--config", "my.toml")
-    assert len(out.splitlines()) == 39
+    headings = [line for line in out.splitlines() if line.startswith("device = ")]
+    assert headings == [
+        f"device = Device<Autodiff {{ device: Numpy(Cpu), checkpointing: {title} }}>, "
+        "n = 64, layers = 2"
+        for title in ("Disabled", "Balanced")
+    ]
+    assert len(out.splitlines()) == 39 + len(headings)
     assert Path("my.log").read_text() == out
 
 

@@ -200,7 +200,7 @@ class Device:
             return f"Device<{self.backend.label}>"
         return (
             f"Device<Autodiff {{ device: {self.backend.label}, "
-            f"checkpointing: {self.strategy.label} }}>"
+            f"checkpointing: {self.strategy.title} }}>"
         )
 
 

@@ -18,7 +18,8 @@ from collections.abc import Callable
 from typing import Any
 
 from ckptcli.backends.host_copy import HostCopy
-from ckptcli.checkpoint.policies import OFFLOAD, Policy, ValueInfo, described
+from ckptcli.checkpoint.policies import OFFLOAD, Policy, described
+from ckptcli.checkpoint.policies.asked import AskedValue
 from ckptcli.events import RegionClosed
 from ckptcli.graph import Node
 
@@ -28,10 +29,12 @@ class Region:
 
     Attributes:
         name: for logs and messages.
-        policy: which values may be saved; asked once for each value, and again when it gets a name.
+        policy: which values may be saved; asked once for each value, and again when it gets a name
+            if it looked for one.
         parent: the region around it.
         depth: 1 for the outer-most.
         saved_ids: the values that this region's policy saves.
+        settled_ids: the values that it does not save, whatever they are named.
         nodes: (outer-most only) every node made inside, inner regions' too.
         held: (outer-most only) node id -> value that got its name after it was made: ops that had
             used it before find it here; and what is offloaded.
@@ -48,6 +51,7 @@ class Region:
         "parent",
         "policy",
         "saved_ids",
+        "settled_ids",
     )
 
     def __init__(self, name: str, policy: Policy, parent: Region | None) -> None:
@@ -57,6 +61,7 @@ class Region:
         self.depth: int = 1 if parent is None else parent.depth + 1
         self._outermost: Region | None = None if parent is None else parent.root
         self.saved_ids: set[int] = set()
+        self.settled_ids: set[int] = set()
         self.nodes: list[Node] = []
         self.held: dict[int, Any] = {}
         self.offloaded_ids: set[int] = set()
@@ -69,15 +74,20 @@ class Region:
     def recomputes(self, node: Node) -> bool:
         """Whether the value of a node made in this region is computed again; registers the node."""
         self.root.nodes.append(node)
-        return self.owner_after(node, ValueInfo.of(node)) is not None
+        return self.owner_after(node, AskedValue.of(node)) is not None
 
-    def owner_after(self, node: Node, info: ValueInfo) -> Region | None:
+    def owner_after(self, node: Node, info: AskedValue) -> Region | None:
         """Ask the policies from here outward; the first that does not save is the owner's."""
         region: Region | None = self
         while region is not None:
+            if node.id in region.settled_ids:
+                return region
             if node.id not in region.saved_ids:
+                info.forget()
                 answer = region.policy(info)
                 if not answer:
+                    if not info.looked:
+                        region.settled_ids.add(node.id)
                     return region
                 if answer == OFFLOAD:
                     self.root.offloaded_ids.add(node.id)
@@ -86,14 +96,14 @@ class Region:
         return None
 
     def name_value(self, node: Node, name: str, value: Any) -> None:
-        """Give a value of this region a name; the policies are asked again.
+        """Give a value of this region a name; policies that looked for one are asked again.
 
         A name means the value itself: whoever uses it, its producer's own backward included, finds
         it saved.
         """
         if node.region is None or node.region.root is not self.root or not node.recompute:
             return
-        if node.region.owner_after(node, ValueInfo.of(node, name)) is None:
+        if node.region.owner_after(node, AskedValue.of(node, name)) is None:
             node.recompute = False
             for entry in node.saved:
                 if entry.id == node.id:  # the value as the node's own step saves it
@@ -108,6 +118,7 @@ class Region:
             tuple(sorted(self.saved_ids)),
             tuple(sorted(described(self.policy).names())),
             tuple(node.id for node in self.nodes),
+            described(self.policy).is_own,
         )
 
     def close(

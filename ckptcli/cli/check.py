@@ -167,11 +167,10 @@ def _lines(found: Check, workload: Workload) -> Iterator[str]:
     for name, difference in found.wrong_gradients:
         moved = difference.found - difference.expected
         yield f"                    {name}: {difference}, moved by {moved:+.2e}"
+    if found.unused:
+        yield f"no gradient         the loss never uses {_some(found.unused)}, or only detached"
     if found.not_finite:
-        names = ", ".join(found.not_finite[:SHOWN])
-        left = len(found.not_finite) - SHOWN
-        beyond = f" and {left} more" if left > 0 else ""
-        yield f"not finite          nan or infinity in the gradient of {names}{beyond}"
+        yield f"not finite          nan or infinity in the gradient of {_some(found.not_finite)}"
     if not found.has_float64:
         yield "finite differences  left out: the device has no float64"
     elif not found.differences:
@@ -199,6 +198,11 @@ def _lines(found: Check, workload: Workload) -> Iterator[str]:
     own, reference = found.draws
     beside = "as under `none`" if own == reference else f"`none` takes {reference}"
     yield f"random draws        {own}, {beside}"
+
+
+def _some(names: Sequence[str]) -> str:
+    left = len(names) - SHOWN
+    return ", ".join(names[:SHOWN]) + (f" and {left} more" if left > 0 else "")
 
 
 def _of_all(found: Check) -> str:

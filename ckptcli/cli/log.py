@@ -32,7 +32,8 @@ OURS = "# "
 def command(options: LogOptions, line: Line) -> None:
     """Print which values one backward pass retrieves, and which nodes are computed again.
 
-    The lines are Burn's, in Burn's order, with Burn's node ids.
+    The lines are Burn's, in Burn's order, with Burn's node ids. Those of several strategies have
+    the device with its strategy above them.
     """
     from ckptcli.cli.devices import limited_threads
 
@@ -75,10 +76,21 @@ def _print_logs(
         elsewhere = open_log_sink(replace(settings, stdout=False), sys.stderr, level)
         sinks = [stack.enter_context(sink) for sink in elsewhere]
         for one in passes:
+            heading = _heading(one) if len(options.strategies.strategy_texts) > 1 else ""
+            for sink in sinks:
+                sink.begin(heading)
             lines, gradients, notes = _run(one, level, options.explain, sinks)
             where = "" if is_one else f"case {one.case}: "
             warn([where + note for note in notes], options.notes.quiet)
+            if heading and not options.data.as_json:
+                click.echo(heading)
             _print(one, lines, gradients, options)
+
+
+def _heading(one: _Pass) -> str:
+    from ckptcli.profiling.log_pass import heading
+
+    return heading(one.workload, one.strategy, one.backend)
 
 
 def _print_diffs(passes: Sequence[_Pass], options: LogOptions) -> None:

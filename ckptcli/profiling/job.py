@@ -79,7 +79,7 @@ class Job:
                     *self.notes,
                     *self._loss_warnings(),
                     *self._disagreements(),
-                    *(lint for measured in self.passes for lint in measured.lints),
+                    *dict.fromkeys(lint for measured in self.passes for lint in measured.lints),
                 ),
                 rows=(
                     *(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ckptcli.autodiff.device import Device
 from ckptcli.backends import open_backend
 from ckptcli.backends.base import Backend
 from ckptcli.checkpoint.strategies.base import Strategy
@@ -26,6 +27,12 @@ class LoggedPass:
     gradients: dict[str, list[float]]
     warnings: tuple[str, ...]
     reasons: tuple[str, ...]
+
+
+def heading(workload: Workload, strategy: Strategy, backend: Backend) -> str:
+    """The line above the lines of one of several passes, as the seed's experiment prints it."""
+    device = Device(backend).autodiff().gradient_checkpointing(strategy)
+    return f"device = {device}, {workload.title}"
 
 
 def log_pass(

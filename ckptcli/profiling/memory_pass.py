@@ -10,8 +10,8 @@ import hashlib
 import math
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from ckptcli.backends.memory import MemoryAccount
 from ckptcli.backends.workspace import Workspaces
 from ckptcli.checkpoint.lints import PassFacts, region_lints
 from ckptcli.checkpoint.strategies.base import Strategy
+from ckptcli.checkpoint.unused import RunFacts
 from ckptcli.events import Fanout
 from ckptcli.measure.memory import AllocatorPeak, LiveTensor, Memory, PeakLive
 from ckptcli.measure.rounds import collector_off
@@ -31,9 +32,11 @@ from ckptcli.passes.run import Pass, open_pass
 from ckptcli.profiling.labels import Labeller
 from ckptcli.profiling.out_of_memory import told_as_failure
 from ckptcli.profiling.trace import MOST_ENTRIES, PassRecorder
+from ckptcli.profiling.wavering import wavering_lints
 from ckptcli.workloads.base import ForwardResult, Workload
 
 LARGEST_SHOWN = 100
+MOST_NAMED = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +71,15 @@ def memory_pass(
     backend = device.backend
     with collector_off(), backend.memory.watching():
         account = _Account(workspace and backend.sees_kernel_memory)
-        recorder = PassRecorder(account.ledger, account.facts.created, most_entries, clock)
+        recorder = PassRecorder(
+            account.ledger, account.facts.created, strategy.follows_marks, most_entries, clock
+        )
         with told_as_failure(backend, strategy.name, lambda: account.phase, account.live_now):
-            return account.measure(workload, device, strategy, recorder)
+            measured = account.measure(workload, device, strategy, recorder)
+    with told_as_failure(backend, strategy.name, lambda: "a pass to ask its policy again"):
+        wavering = wavering_lints(workload, strategy, backend, account.facts.regions)
+        more = tuple(f"{strategy.name}: {lint}" for lint in wavering)
+    return replace(measured, lints=(*measured.lints, *more))
 
 
 class _Account:
@@ -79,6 +88,7 @@ class _Account:
     def __init__(self, workspace: bool) -> None:
         self.ledger = Ledger(Workspaces() if workspace else None)
         self.facts = PassFacts()
+        self.run_facts = RunFacts()
         self.labeller = Labeller(self.ledger, self.facts.created)
         self.phase = "loading"
         self.saved: list[Storage] = []
@@ -130,7 +140,7 @@ class _Account:
     ) -> MemoryPass:
         """Run the pass."""
         ledger, labeller, allocator = self.ledger, self.labeller, device.backend.memory
-        sink = Fanout(self.facts, labeller, recorder)
+        sink = Fanout(self.facts, self.run_facts, labeller, recorder)
         opened = open_pass(workload, strategy, device.backend, sink, ledger)
         labeller.label_live("input")
         base = set(ledger.live_by_id())
@@ -169,6 +179,7 @@ class _Account:
             allocator_backward=_reading(allocator),
         )
         parameters = {tensor.node.id for tensor in result.parameters.values()}
+        unused = [n for n, tensor in result.parameters.items() if gradients.wrt(tensor) is None]
         return MemoryPass(
             memory,
             _outcome(
@@ -176,8 +187,16 @@ class _Account:
             ),
             recorder.cost(),
             recorder.trace(labeller, parameters, result.root.node.id, saved),
-            tuple(_lints(self.facts, strategy, workload)),
+            (
+                *_unused_lints(unused, len(parameters)),
+                *(f"{strategy.name}: {lint}" for lint in self._lints(strategy, workload)),
+            ),
         )
+
+    def _lints(self, strategy: Strategy, workload: Workload) -> Iterator[str]:
+        yield from strategy.lints(workload.layer_count)
+        yield from region_lints(self.facts, strategy.follows_marks)
+        yield from self.run_facts.lints()
 
 
 def _reading(memory: MemoryAccount) -> AllocatorPeak | None:
@@ -187,11 +206,15 @@ def _reading(memory: MemoryAccount) -> AllocatorPeak | None:
     return AllocatorPeak(peak.requested_bytes, peak.allocated_bytes, peak.reserved_bytes)
 
 
-def _lints(facts: PassFacts, strategy: Strategy, workload: Workload) -> Iterator[str]:
-    for lint in strategy.lints(workload.layer_count):
-        yield f"{strategy.name}: {lint}"
-    for lint in region_lints(facts, strategy.follows_marks):
-        yield f"{strategy.name}: {lint}"
+def _unused_lints(unused: Sequence[str], parameters: int) -> Iterator[str]:
+    """Of parameters without a gradient; where all are, the engine warns that nothing has one."""
+    if 0 < len(unused) < parameters:
+        names = ", ".join(f"`{name}`" for name in unused[:MOST_NAMED])
+        more = f" and {len(unused) - MOST_NAMED} more" if len(unused) > MOST_NAMED else ""
+        yield (
+            f"no gradient reaches {names}{more}: the loss never uses "
+            f"{'it' if len(unused) == 1 else 'them'}, or only detached"
+        )
 
 
 def _outcome(done: Pass, recomputed_by_op: Counter[str], workload: Workload) -> Outcome:

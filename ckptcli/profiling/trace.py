@@ -98,13 +98,15 @@ class PassRecorder(Watcher):
     """A sink that keeps what a trace and a cost are made of.
 
     `created` has every node's creation, put there before this sink gets it. Every list of the trace
-    is cut to `most_entries`. The clock stands at 0 until `start_clock`.
+    is cut to `most_entries`. The clock stands at 0 until `start_clock`. `follows_marks` is whether
+    the strategy goes by Burn's op marks, so that constants may be why it holds a value.
     """
 
     def __init__(
         self,
         ledger: Ledger,
         created: Mapping[int, NodeCreated],
+        follows_marks: bool,
         most_entries: int = MOST_ENTRIES,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
@@ -120,6 +122,7 @@ class PassRecorder(Watcher):
         )
         self.recomputed_by_op: Counter[str] = Counter()
         self._ledger = ledger
+        self._follows_marks = follows_marks
         self._most = most_entries
         self._clock = clock
         self._start_s: float | None = None
@@ -261,7 +264,8 @@ class PassRecorder(Watcher):
             fate = "saved"
         else:
             fate = "dropped"
-        held = event.memory_bound and not event.recompute and fate == "saved"
+        by_marks = self._follows_marks and event.memory_bound
+        held = by_marks and not event.recompute and fate == "saved"
         return NodeFate(
             event.node_id,
             event.op,

@@ -29,6 +29,8 @@ GLOSSARY = {
     "nothing; the usual reference.",
     "balanced": "The strategy that recomputes what is bound by memory (element-wise ops) and holds "
     "what is bound by arithmetic (matrix products). Burn's `BalancedCheckpointing`.",
+    "gradient checkpointing": "Holding fewer values from the forward pass for the backward pass "
+    "and computing the others again when it needs them: less memory for more time.",
     "checkpoint": "A value that is kept so that what follows can be computed again from it. Also a "
     "region that is recomputed from its inputs (`jax.checkpoint`), and of traced tensors, to "
     "evaluate now and go on from the value.",
@@ -120,6 +122,14 @@ GLOSSARY = {
     "dropped": "A node whose value no backward step needs: it is not held and not recomputed.",
     "backup": "What a strategy would need to compute a value again; dropped before the backward "
     "pass where nobody asks for it.",
+    "retrieve_node_output": "A line of Burn's log: a backward step asks the checkpointer for the "
+    "value of this node.",
+    "node(s) to compute": "In a line of Burn's log: how many nodes stand between the value asked "
+    "for and values that are held, itself and held ones included; 1 is a value that is held.",
+    "execute_retro_forward": "A line of Burn's log at full: a node on the way to the value asked "
+    "for, operands first. A held value is taken, any other is computed again.",
+    "n_required": "Burn's name for how often the backward pass needs a value: counted before its "
+    "first step, so that the value is let go with its last use.",
     "retrieval": "A backward step asking for the value of a node; Burn's log has a line for each.",
     "operations": "Floating-point operations of the forward pass, by each op's formula; "
     "recomputed operations are given as a share of them. What a backward step evaluates inside "
@@ -230,6 +240,17 @@ ALIASES = {
     "perturb-replay": "replay",
     "compiled in": "compile",
     "holds": "held",
+    "checkpointing": "gradient checkpointing",
+    "activation checkpointing": "gradient checkpointing",
+    "rematerialisation": "recomputed",
+    "rematerialization": "recomputed",
+    "residual": "residuals",
+    "saved tensor": "saved",
+    "saved tensors": "saved",
+    "activation": "saved",
+    "activations": "saved",
+    "retro_forward": "execute_retro_forward",
+    "nodes to compute": "node(s) to compute",
     "after_backward_bytes": "in use after backward",
     "after_forward_bytes": "after forward",
     "allocator": "allocator's peak",

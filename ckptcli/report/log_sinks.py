@@ -1,7 +1,8 @@
 """Where the lines of the log go: a file, standard output, standard error, a Python logger.
 
 Invariants: every target gets every line, in this order, with nothing before it and one newline
-after it; a target has its line before the engine goes on; without lines no file is touched.
+after it; a target has its line before the engine goes on; without lines no file is touched. Only
+where several passes go to one sink each has a heading.
 
 Source: Burn 0.22.1, `burn-std/src/config/logger.rs`, and CubeCL, on which it stands,
 `cubecl-environment/src/config/logger.rs`. Unlike there, `append = false` empties the file; Burn
@@ -119,6 +120,11 @@ class LogSink:
     def __init__(self, targets: tuple[Target, ...], level: Level) -> None:
         self.targets = targets
         self.level = level
+        self._heading = ""
+
+    def begin(self, heading: str) -> None:
+        """Write `heading` above the next line, where several passes go to one sink; "" for none."""
+        self._heading = heading
 
     def emit(self, event: Event) -> None:
         """Write the line of `event`, if it has one at this level.
@@ -127,9 +133,16 @@ class LogSink:
             LogFileError: the log file cannot be opened or written.
         """
         line = burn_line(event, self.level)
-        if line is not None:
-            for target in self.targets:
-                target.write(line)
+        if line is None:
+            return
+        if self._heading:
+            self._write(self._heading)
+            self._heading = ""
+        self._write(line)
+
+    def _write(self, line: str) -> None:
+        for target in self.targets:
+            target.write(line)
 
     def close(self) -> None:
         """Close the log file, if one was opened."""

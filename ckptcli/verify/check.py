@@ -36,6 +36,7 @@ class Check:
         draws: how many random draws the pass took from the stream, `none`'s behind it.
         spread: how far two runs of `none` lie apart, relative to each gradient's largest element;
             None for a deterministic library, where bits are compared.
+        unused: the parameters that no gradient reaches, under `none` either.
         not_finite: the parameters whose gradient holds nan or infinity. `none`'s may do so too:
             a strategy that keeps it passes.
         has_float64: whether the device has the dtype that finite differences need.
@@ -52,6 +53,7 @@ class Check:
     has_float64: bool = True
     gauges: tuple[GaugeChange, ...] = ()
     not_finite: tuple[str, ...] = ()
+    unused: tuple[str, ...] = ()
 
     @property
     def usable_directions(self) -> int:
@@ -79,6 +81,7 @@ class _Pass:
     gradients: Mapping[str, Any]
     fidelity: FidelitySink
     draws: int
+    unused: tuple[str, ...]
 
 
 def check(
@@ -115,6 +118,7 @@ def check(
         has_float64=has_float64,
         gauges=tuple(own.fidelity.gauges),
         not_finite=tuple(n for n, g in own.gradients.items() if not np.isfinite(g).all()),
+        unused=reference.unused,
     )
 
 
@@ -148,4 +152,6 @@ def _run(
     ledger = Ledger()
     fidelity = FidelitySink(ledger, backend, spread)
     done = run_pass(workload, strategy, backend, fidelity, ledger)
-    return _Pass(done.gradient_arrays(), fidelity, done.draws)
+    gradients = done.gradient_arrays()
+    unused = tuple(name for name in done.result.parameters if name not in gradients)
+    return _Pass(gradients, fidelity, done.draws, unused)

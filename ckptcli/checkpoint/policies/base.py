@@ -17,11 +17,14 @@ import ast
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeAlias
 
 from ckptcli.checkpoint.policies.grammar import name_of
 from ckptcli.errors import UsageError
 from ckptcli.graph import Node
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +43,7 @@ class ValueInfo:
     params: Any
 
     @classmethod
-    def of(cls, node: Node, name: str | None = None) -> ValueInfo:
+    def of(cls, node: Node, name: str | None = None) -> Self:
         """What can be told of the value of `node`."""
         op = node.op
         assert op is not None
@@ -107,6 +110,11 @@ class BasePolicy(ABC):
 
     @property
     def moves_to_host(self) -> bool:
+        return False
+
+    @property
+    def is_own(self) -> bool:
+        """Whether its answers come from a function of the user's own, so that they may waver."""
         return False
 
     @abstractmethod

@@ -54,6 +54,10 @@ class SaveFromBothPolicies(BasePolicy):
     def moves_to_host(self) -> bool:
         return any(part.moves_to_host for part in self._parts)
 
+    @property
+    def is_own(self) -> bool:
+        return any(part.is_own for part in self._parts)
+
     def in_jax(self, policies: Any) -> Any:
         if self.moves_to_host:
             raise NoCounterpart("JAX makes no union with a policy that moves values to the host")

@@ -24,6 +24,10 @@ class OwnPolicy(BasePolicy):
 
     function: Policy
 
+    @property
+    def is_own(self) -> bool:
+        return True
+
     def __call__(self, value: ValueInfo) -> Answer:
         return self.function(value)
 

@@ -12,6 +12,7 @@ from typing import ClassVar
 from ckptcli.backends.base import Namespace
 from ckptcli.checkpoint.builder import build
 from ckptcli.checkpoint.policies import Policy
+from ckptcli.checkpoint.policies.grammar import split_outside_brackets
 from ckptcli.checkpoint.program_graph import ProgramGraph
 from ckptcli.checkpoint.retriever import Retriever
 from ckptcli.errors import UsageError
@@ -50,6 +51,15 @@ class Strategy:
     @property
     def name(self) -> str:
         return self.keyword
+
+    @property
+    def title(self) -> str:
+        """The label with the arguments, as Rust would print them: `Remat { every: 2 }`."""
+        keyword, _, text = self.name.partition(":")
+        if keyword != self.keyword or not text:
+            return self.label
+        arguments = ", ".join(part.replace("=", ": ", 1) for part in split_outside_brackets(text))
+        return f"{self.label} {{ {arguments} }}"
 
     @classmethod
     def parse(cls, arguments: str) -> Strategy:

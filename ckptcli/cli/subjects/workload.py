@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
 from ckptcli.cli.devices import open_device
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from ckptcli.measure.record import RunRecord
     from ckptcli.options.commands.run import RunOptions
     from ckptcli.peers.base import Engine
+    from ckptcli.verify.fault import Fault
     from ckptcli.workloads.base import Workload
 
 REFERENCE = "none"
@@ -48,6 +50,7 @@ class WorkloadSubject:
             REFERENCE in names or self._reference is not None
         )
         self._workload: Workload
+        self._fault: Fault | None = None
         self._backend: Backend
         self._engines: Sequence[Engine]
 
@@ -70,8 +73,9 @@ class WorkloadSubject:
         self._engines = engines
         self._workload, notes = _one_workload(options, self._line)
         check_layers(self._strategies, self._workload)
-        fault = options.fault.perturb_text
-        self._strategies = perturbed_strategies(fault, self._strategies, [self._workload])[0]
+        self._strategies, self._fault = perturbed_strategies(
+            options.fault.perturb_text, self._strategies, [self._workload]
+        )
         self._backend = open_device(options.device, options.workload.dtype, options.notes.quiet)
         check_engines(engines, self._workload, self._backend)
         if not options.memory.no_memory_check:
@@ -80,13 +84,15 @@ class WorkloadSubject:
 
     def before(self, stdout_is_data: bool) -> list[str]:
         """One untimed pass a strategy for an enabled logger."""
-        from ckptcli.profiling.log_pass import log_pass
+        from ckptcli.profiling.log_pass import heading, log_pass
 
         settings = self._line.found.settings
         sinks = open_log_sink(settings, sys.stderr if stdout_is_data else sys.stdout)
         for sink in sinks:
             with sink:
                 for strategy in self._strategies:
+                    if len(self._strategies) > 1:
+                        sink.begin(heading(self._workload, strategy, self._backend))
                     log_pass(self._workload, strategy, sink, self._backend)
         if stdout_is_data and sinks and settings.stdout:
             return ["log lines for stdout went to stderr: stdout is the result as data"]
@@ -95,7 +101,7 @@ class WorkloadSubject:
     def measure(self, measurement: Measurement) -> RunRecord:
         from ckptcli.profiling.profile import profile
 
-        return profile(
+        record = profile(
             self._workload,
             self._strategies,
             reference=self._reference,
@@ -108,6 +114,18 @@ class WorkloadSubject:
             progress=measurement.tell,
             finished=measurement.finished,
         )
+        return replace(record, warnings=(*record.warnings, *_without_effect(self._fault, record)))
+
+
+def _without_effect(fault: Fault | None, record: RunRecord) -> list[str]:
+    """What to say of a fault on purpose that shows in no gradient."""
+    if fault is None or any(row.is_wrong for row in record.rows):
+        return []
+    if not fault.hits:
+        return [f"--perturb-replay {fault.text} met no value that is computed again"]
+    return [
+        f"--perturb-replay {fault.text} moved no gradient; `ckpt check` looks at the values too"
+    ]
 
 
 def _with_reference(options: RunOptions) -> tuple[list[Strategy], str | None]:
