@@ -165,7 +165,7 @@ sys.exit(run_command(["run", "--n", "16", "--layers", "2", "--reps", "2"]))
         [sys.executable, "-c", program], capture_output=True, encoding="utf-8", cwd=tmp_path
     )
     assert done.returncode == 5, done.stderr
-    assert "balanced: wrong: a gradient differs from that of `none`" in done.stdout
+    assert "balanced: wrong: " in done.stdout
 
 
 @pytest.mark.slow

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ckptcli.cli.command import options_command
-from ckptcli.cli.streams import warn
+from ckptcli.cli.streams import say, warn
 from ckptcli.errors import UsageError
 from ckptcli.exit_codes import DONE, FAILED_CONDITION, UNTRUSTWORTHY
 
@@ -42,7 +42,7 @@ def command(options: CompareOptions, line: Line, base_name: str, new_names: tupl
         warn(_undecided(gates, comparisons), options.notes.quiet)
     fired = [text for c, name in zip(comparisons, new_names) for text in _fired(gates, c, name)]
     for sentence in fired:
-        click.echo(f"failed: {sentence}", err=True)
+        say(f"failed: {sentence}")
     if fired:
         return FAILED_CONDITION
     return UNTRUSTWORTHY if options.gates.strict and any(c.unclear for c in comparisons) else DONE
