@@ -12,6 +12,7 @@ import contextlib
 import io
 import os
 import random
+import re
 import tempfile
 import time
 import traceback
@@ -27,6 +28,8 @@ from ckptcli.visible import visible
 CODES = (0, 1, 2, 3, 4, 5)
 LONGEST_ERROR = 3000
 """Characters of stderr; a list of all names is the longest that an error says."""
+
+COLOR = re.compile(r"\x1b\[[0-9;]*m")
 
 EVIL = (
     "\x1b]0;title\x07",
@@ -112,7 +115,8 @@ def complaints(outcome: Outcome) -> Iterator[str]:
         yield f"ended with {outcome.code!r}"
     if "Traceback" in outcome.err:
         yield "told a traceback"
-    for name, text in (("stdout", outcome.out), ("stderr", outcome.err)):
+    out = COLOR.sub("", outcome.out) if "always" in outcome.words else outcome.out
+    for name, text in (("stdout", out), ("stderr", outcome.err)):
         if visible(text, keep="\n\t") != text:
             hidden = next(c for c in text if visible(c, keep="\n\t") != c)
             place = text.index(hidden)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 PIPE_WIDTH = 120
 BAR_WIDTH = 24
+LONGEST_LINE = 2000
 GLYPHS = "µ─▁█▓▲"
 
 
@@ -71,7 +72,14 @@ def hint(message: str, quiet: bool = False) -> None:
 
 def say(text: str) -> None:
     """A text on stderr; what of it a terminal would act on is written out."""
-    click.echo(visible(text), err=True)
+    click.echo("\n".join(map(_cut, visible(text).split("\n"))), err=True)
+
+
+def _cut(line: str) -> str:
+    """A line without the middle of what is long: a message may quote a value of any length."""
+    if len(line) <= LONGEST_LINE:
+        return line
+    return f"{line[: LONGEST_LINE // 2]} [...] {line[-LONGEST_LINE // 4 :]}"
 
 
 class Progress:
