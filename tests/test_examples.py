@@ -76,7 +76,7 @@ def test_check(program: str) -> None:
     for each in found["checks"]:
         assert each["passed"]
         assert each["compared"] > 0
-        assert len(each["differences"]) == 3
+        assert each["usable_directions"] >= 3
 
 
 @pytest.mark.slow

@@ -32,6 +32,7 @@ from ckptcli.report.formats import exporter_for, registry
 from ckptcli.report.formats.csv import HEADER as CSV_HEADER
 from ckptcli.report.gradient_table import gradient_table
 from ckptcli.report.run_table import command_line
+from ckptcli.visible import visible
 from ckptcli.workloads.silu import SiluWorkload
 from tests.picture_records import engines, gradient, module
 from tests.records import run_record
@@ -157,7 +158,7 @@ def test_csv_has_a_row_for_each_sample(record: RunRecord) -> None:
         ]
         for number, (phase, sample) in enumerate(phases):
             assert rows[position] == [
-                record.label(strategy).replace("\0", "\ufffd"),
+                visible(record.label(strategy).replace("\0", "\ufffd")),
                 phase,
                 "0",
                 str(number),

@@ -215,7 +215,12 @@ def test_an_index_that_the_file_does_not_have(
     Path("two.jsonl").write_text(f"{GOOD}\n{GOOD}\n")
     assert run_command(["run", "--workload", f"graph:two.jsonl#{index}"]) == 2
     error = f"Error: graph file `two.jsonl` has no case `{index}`\n\nhint: use 0 to 1\n"
-    assert capsys.readouterr().err == error
+    told = capsys.readouterr().err
+    begin, cut, end = told.partition(" [...] ")
+    assert bool(cut) == (len(error) > 2000)
+    assert error.startswith(begin)
+    assert error.endswith(end)
+    assert len(told) <= 2000
 
 
 def test_numbers_that_are_not_finite_are_numbers(tmp_path: Path) -> None:
@@ -319,5 +324,5 @@ def test_a_huge_program_is_refused_without_computing_it(
         assert run_command(command.split()) == 1
         captured = capsys.readouterr()
         assert captured.out == ""
-        assert "huge.jsonl:2: op 2 does not fit in memory" in captured.err
+        assert "huge.jsonl:2: op 1: `expand` needs at least 29.1 TiB" in captured.err
         assert "hint: use smaller shapes in the file" in captured.err

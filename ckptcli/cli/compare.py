@@ -9,7 +9,7 @@ import click
 
 from ckptcli.cli.command import options_command
 from ckptcli.cli.standard_streams import reader_may_leave
-from ckptcli.cli.streams import warn
+from ckptcli.cli.streams import say, warn
 from ckptcli.errors import UsageError
 from ckptcli.exit_codes import DONE, FAILED_CONDITION, UNTRUSTWORTHY
 
@@ -48,7 +48,7 @@ def _compared(options: CompareOptions, base_name: str, new_names: Sequence[str])
         warn(_undecided(gates, comparisons), options.notes.quiet)
     fired = [text for c, name in zip(comparisons, new_names) for text in _fired(gates, c, name)]
     for sentence in fired:
-        click.echo(f"failed: {sentence}", err=True)
+        say(f"failed: {sentence}")
     if fired:
         return FAILED_CONDITION
     undecided = any(c.unclear or not c.strategies for c in comparisons)

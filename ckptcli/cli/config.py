@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from dataclasses import dataclass, fields
 from enum import Enum
 from typing import TYPE_CHECKING
@@ -14,6 +15,7 @@ from ckptcli.cli.command import options_command
 from ckptcli.cli.json_output import json_text
 from ckptcli.options.listing import values_of
 from ckptcli.options.variables import variable_of
+from ckptcli.visible import HIDDEN, visible
 
 if TYPE_CHECKING:
     from ckptcli.cli.line import Line
@@ -109,7 +111,8 @@ def _object(setting: Setting) -> dict[str, object]:
 
 
 def _toml(found: FoundConfig, settings: list[Setting], logger: list[Setting]) -> str:
-    place = "no burn.toml found" if found.path is None else f"file: {found.path}"
+    path = None if found.path is None else visible(str(found.path), keep="")
+    place = "no burn.toml found" if path is None else f"file: {path}"
     lines = [f"# {place}", "[ckpt]", *_lines(settings), "", f"[{LOGGER}]", *_lines(logger)]
     return "\n".join(lines) + "\n"
 
@@ -128,7 +131,12 @@ def _lines(settings: list[Setting]) -> list[str]:
 
 
 def _toml_value(value: object) -> str:
-    """JSON's strings, numbers and lists are TOML's, but for one control character."""
+    """JSON's strings, numbers and lists are TOML's; what is not seen is written as a code."""
     if isinstance(value, float):
         return repr(value)
-    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007F")
+    return HIDDEN.sub(_toml_code, json.dumps(value, ensure_ascii=False))
+
+
+def _toml_code(found: re.Match[str]) -> str:
+    code = ord(found.group())
+    return f"\\u{code:04X}" if code < 0x10000 else f"\\U{code:08X}"

@@ -15,6 +15,7 @@ from ckptcli.errors import CkptError, UsageError
 from ckptcli.options.output import ExportOptions, JsonOptions
 from ckptcli.report.formats import Exporter
 from ckptcli.report.output import OutputFile
+from ckptcli.visible import visible
 
 Result = TypeVar("Result")
 
@@ -89,7 +90,10 @@ class Exports(Generic[Result]):
         assert self.to_stdout is not None
         if self.to_stdout.binary and sys.stdout.isatty():
             raise UsageError(f"format `{self.to_stdout.name}` is binary", "redirect stdout")
-        click.echo(self.to_stdout.render(result), nl=False)
+        content = self.to_stdout.render(result)
+        if isinstance(content, str) and sys.stdout.isatty():
+            content = visible(content, keep="\n\t")
+        click.echo(content, nl=False)
 
     def check(self) -> None:
         """Raise the first error that a file had."""

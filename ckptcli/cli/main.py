@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import io
 import sys
 from collections.abc import Iterator, Sequence
 from typing import Any, NoReturn
@@ -14,6 +15,7 @@ from typing import Any, NoReturn
 import click
 
 from ckptcli.cli.standard_streams import discard, open_standard_streams
+from ckptcli.cli.streams import say
 from ckptcli.errors import CkptError, UnknownNameError
 from ckptcli.exit_codes import DONE, FAILED, INTERRUPTED
 from ckptcli.version import VERSION
@@ -125,7 +127,7 @@ def run_command(arguments: Sequence[str] | None = None) -> int:
         report_error(error.message, error.hint)
         return error.exit_code
     except click.ClickException as error:
-        error.show()
+        _show(error)
         return error.exit_code
     except (KeyboardInterrupt, click.Abort):
         click.echo("Interrupted", err=True)
@@ -143,6 +145,13 @@ def run_command(arguments: Sequence[str] | None = None) -> int:
     return code if isinstance(code, int) else DONE
 
 
+def _show(error: click.ClickException) -> None:
+    """As click shows it, usage and all, but for what a terminal would act on."""
+    shown = io.StringIO()
+    error.show(shown)
+    say(shown.getvalue().rstrip("\n"))
+
+
 def _failure_of(error: OSError) -> str:
     """A file is named as what failed; without one it was a write to stdout."""
     if error.filename is None:
@@ -152,6 +161,6 @@ def _failure_of(error: OSError) -> str:
 
 def report_error(message: str, hint: str | None) -> None:
     """`Error: ...` on stderr, and the hint on a line of its own."""
-    click.echo(f"Error: {message}", err=True)
+    say(f"Error: {message}")
     if hint:
-        click.echo(f"\nhint: {hint}", err=True)
+        say(f"\nhint: {hint}")

@@ -12,7 +12,7 @@ import click
 from ckptcli.cli.engines import opened_engines
 from ckptcli.cli.exports import Exports, stdout_is_data
 from ckptcli.cli.stops import Stops
-from ckptcli.cli.streams import Progress, hint, warn
+from ckptcli.cli.streams import Progress, hint, say, warn
 from ckptcli.cli.subjects.base import Measurement, RunSubject
 from ckptcli.exit_codes import FAILED, FAILED_CONDITION, UNTRUSTWORTHY, WRONG
 from ckptcli.options.commands.run import RunOptions
@@ -188,7 +188,7 @@ def _tell_failures(failures: Sequence[Failure]) -> int:
 
     for failure in failures:
         for line in failure_lines(failure):
-            click.echo(line, err=True)
+            say(line)
     return FAILED if failures else 0
 
 
@@ -203,10 +203,10 @@ def _exit_code(record: RunRecord, gates: Sequence[Condition], strict: bool, fail
     ]
     sentences = [sentence for gate in gates for sentence in fired(gate, subjects)]
     for sentence in sentences:
-        click.echo(f"failed: {sentence}", err=True)
+        say(f"failed: {sentence}")
     for row in record.rows:
         if row.failed:
-            click.echo(f"Error: {record.label(row)}: {row.reason}", err=True)
+            say(f"Error: {record.label(row)}: {row.reason}")
     if failed:
         return failed
     if any(row.is_wrong for row in record.rows):

@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 
 from ckptcli.cli.click_options import type_of
-from ckptcli.cli.streams import note, warn
+from ckptcli.cli.streams import note, say, warn
 from ckptcli.config import (
     Defaults,
     FoundConfig,
@@ -37,7 +37,7 @@ def found_config(name: str | None, options: Mapping[str, Option]) -> FoundConfig
     """
     found = named_config(Path(name)) if name else find_config(Path())
     for report in found.reports:
-        click.echo(report, err=True)
+        say(report)
     trusted, refusals = as_trusted(found, options)
     warn(refusals)
     return trusted

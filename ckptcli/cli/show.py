@@ -9,6 +9,7 @@ import click
 
 from ckptcli.cli.command import options_command
 from ckptcli.errors import UsageError
+from ckptcli.visible import visible
 
 if TYPE_CHECKING:
     from ckptcli.cli.line import Line
@@ -77,7 +78,7 @@ def _histogram(record: RunRecord, screen: Screen) -> Iterator[str]:
     from ckptcli.measure.histogram import histogram
     from ckptcli.report.distribution import histogram_text
 
-    groups = {record.label(strategy): strategy.seconds("total") for strategy in _timed(record)}
+    groups = {visible(record.label(row)): row.seconds("total") for row in _timed(record)}
     yield histogram_text(histogram(groups), screen.width, screen.unicode)
 
 

@@ -14,11 +14,14 @@ from typing import TYPE_CHECKING, TextIO
 
 import click
 
+from ckptcli.visible import visible
+
 if TYPE_CHECKING:
     from ckptcli.measure.record import RunRecord
 
 PIPE_WIDTH = 120
 BAR_WIDTH = 24
+LONGEST_LINE = 2000
 GLYPHS = "µ─▁█▓▲"
 
 
@@ -52,19 +55,31 @@ def warn(messages: Iterable[str], quiet: bool = False) -> None:
     if quiet:
         return
     for message in messages:
-        click.echo(f"warning: {message}", err=True)
+        say(f"warning: {message}")
 
 
 def note(message: str, quiet: bool = False) -> None:
     """A message on stderr that is no warning, unless `quiet`."""
     if not quiet:
-        click.echo(f"note: {message}", err=True)
+        say(f"note: {message}")
 
 
 def hint(message: str, quiet: bool = False) -> None:
     """A message on stderr that says what to do next, unless `quiet`."""
     if not quiet:
-        click.echo(message, err=True)
+        say(message)
+
+
+def say(text: str) -> None:
+    """A text on stderr; what of it a terminal would act on is written out."""
+    click.echo("\n".join(map(_cut, visible(text).split("\n"))), err=True)
+
+
+def _cut(line: str) -> str:
+    """A line without the middle of what is long: a message may quote a value of any length."""
+    if len(line) <= LONGEST_LINE:
+        return line
+    return f"{line[: LONGEST_LINE // 2]} [...] {line[-LONGEST_LINE // 4 :]}"
 
 
 class Progress:
@@ -106,4 +121,4 @@ class Progress:
     def _write(self, text: str) -> None:
         stays = text.endswith("\n")
         shown = text if stays else text[: shutil.get_terminal_size().columns - 1]
-        click.echo(f"\r\x1b[K{shown}", err=True, nl=False)
+        click.echo(f"\r\x1b[K{visible(shown)}", err=True, nl=False)

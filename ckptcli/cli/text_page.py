@@ -6,6 +6,7 @@ pipe gets is whole, since scripts read it.
 
 from __future__ import annotations
 
+import re
 import sys
 import textwrap
 
@@ -13,6 +14,10 @@ import click
 
 from ckptcli.cli.streams import screen_width, use_color
 from ckptcli.options.output import ScreenOptions
+from ckptcli.visible import visible
+
+_COLOR = re.compile(r"(\x1b\[(?:0|3[0-7])m)")
+"""What `styled` puts around a text; whoever writes it into a name gets a colour and no more."""
 
 
 class TextPage:
@@ -29,8 +34,15 @@ class TextPage:
 
     def print(self, line: str, hang: int = 2, begin: str = "") -> None:
         """A line; what it is continued in is indented by `hang`, after `begin`."""
-        for part in self._wrapped(line, hang, begin):
+        for part in self._wrapped(self._visible(line), hang, begin):
             click.echo(part, color=True)
+
+    def _visible(self, line: str) -> str:
+        if not self._is_colored:
+            return visible(line)
+        return "".join(
+            part if _COLOR.fullmatch(part) else visible(part) for part in _COLOR.split(line)
+        )
 
     def _wrapped(self, line: str, hang: int, begin: str) -> list[str]:
         if self._width is None or len(click.unstyle(line)) <= self._width:

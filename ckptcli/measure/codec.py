@@ -18,6 +18,7 @@ from functools import cache, partial
 from typing import Any, Literal, TypeVar
 
 from ckptcli.measure.fields import (
+    LARGEST_COUNT,
     Entry,
     MayBeInfinite,
     class_in,
@@ -205,8 +206,13 @@ def _is_kind(value: Any, hint: Any) -> bool:
     if bare in (int, float):
         numbers = int if bare is int else (int, float)
         is_number = isinstance(value, numbers) and not isinstance(value, bool)
-        return is_number and all(mark.holds(value) for mark in marks)
+        return is_number and _has_room(value) and all(mark.holds(value) for mark in marks)
     return isinstance(value, bare) and all(mark.holds(value) for mark in marks)
+
+
+def _has_room(value: Any) -> bool:
+    """Whether figures can be computed from the number: an integer of JSON has no bound."""
+    return isinstance(value, float) or abs(value) <= LARGEST_COUNT
 
 
 def _mismatch(value: Any, hint: Any) -> DataError:

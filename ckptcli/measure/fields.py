@@ -40,6 +40,19 @@ class Least:
 
 
 @dataclass(frozen=True, slots=True)
+class Most:
+    """The largest number that a field takes."""
+
+    value: float
+
+    def holds(self, value: Any) -> bool:
+        return bool(value <= self.value)
+
+    def __str__(self) -> str:
+        return f"and at most {self.value:g}"
+
+
+@dataclass(frozen=True, slots=True)
 class Pattern:
     """What a text looks like, as a regular expression."""
 
@@ -100,11 +113,17 @@ class MayBeInfinite:
         return ""
 
 
+LARGEST_COUNT = 2**63 - 1
+"""What a signed integer of 64 bits holds; no integer of a record is larger."""
+
+LARGEST_FIGURE = 1e9
+"""Of seconds it is 30 years; sums and squares of such figures are still numbers."""
+
 Count = Annotated[int, Least(0)]
 Positive = Annotated[int, Least(1)]
 Bytes = Annotated[int, Least(0)]
-Seconds = Annotated[float, Least(0)]
-Share = Annotated[float, Least(0)]
+Seconds = Annotated[float, Least(0), Most(LARGEST_FIGURE)]
+Share = Annotated[float, Least(0), Most(LARGEST_FIGURE)]
 Figure = Annotated[float, MayBeInfinite()]
 
 

@@ -19,6 +19,7 @@ from ckptcli.measure.fields import (
     Entry,
     Least,
     MayBeInfinite,
+    Most,
     NotEmpty,
     Pattern,
     Texts,
@@ -144,6 +145,8 @@ def _texts(marks: Sequence[Any]) -> Schema:
 
 
 def _bounds(mark: Any) -> Schema:
+    if isinstance(mark, Most):
+        return {"maximum": int(mark.value)}
     if isinstance(mark, Least):
         return {"minimum": int(mark.value) if mark.value == int(mark.value) else mark.value}
     if isinstance(mark, Pattern):

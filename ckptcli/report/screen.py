@@ -8,16 +8,19 @@ from __future__ import annotations
 import io
 import re
 import textwrap
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from rich import box
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
 from ckptcli.report import cells
 from ckptcli.report.fitting import fitted
 from ckptcli.report.looks import word_style
+from ckptcli.visible import visible
 
 TOGETHER = "\u00a0"
 """A blank at which no line ends."""
@@ -42,7 +45,7 @@ class Screen:
     def render(self, *parts: str | Text | Table) -> str:
         """The parts below each other."""
         stream = io.StringIO()
-        console = Console(
+        console = _Visible(
             file=stream,
             width=self.width,
             height=1000,
@@ -103,6 +106,16 @@ class Screen:
                 )
             )
         return drawn
+
+
+class _Visible(Console):
+    """Names of others are in what is drawn; only styles of ours may become escape sequences."""
+
+    def render(
+        self, renderable: RenderableType, options: ConsoleOptions | None = None
+    ) -> Iterable[Segment]:
+        for text, style, control in super().render(renderable, options):
+            yield Segment(visible(text), style, control)
 
 
 def _without_end(line: str) -> str:

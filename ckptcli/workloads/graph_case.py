@@ -24,6 +24,7 @@ from ckptcli.autodiff.ops import OPERATIONS
 from ckptcli.autodiff.tensor import Tensor
 from ckptcli.errors import CkptError, GraphFileError, OutOfMemoryError
 from ckptcli.workloads.base import ForwardResult, Workload
+from ckptcli.workloads.graph_sizes import LARGEST_BYTES, limit_bytes, needed_bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,11 +123,12 @@ class GraphCase(Workload):
 
         Raises:
             GraphFileError: an op that does not take its operands, or a root without a step.
-            OutOfMemoryError: an op whose output does not fit in memory.
+            OutOfMemoryError: an op that does not fit in memory, where its arguments tell before it
+                is computed.
         """
         device = open_device("numpy").autodiff().watched_by(None)
         with device.backend.quiet():
-            root = self.load(device).tensors()[self.root]
+            root = self.load(device).checked_tensors()[self.root]
         if not root.is_tracked and not getattr(root.node.op, "step_when_untracked", False):
             raise GraphFileError(
                 f"{self.place}: root {self.root} (`{self.calls[self.root].name}`) is a constant "
@@ -156,6 +158,27 @@ class GraphNetwork:
         """The output of every op; all of them are live until the last is there."""
         tensors: list[Tensor] = []
         for index, call in enumerate(self.case.calls):
+            tensors.append(self._run(index, call, tensors))
+        return tensors
+
+    def checked_tensors(self) -> list[Tensor]:
+        """The same, each op only after what its arguments ask for was found to fit."""
+        tensors: list[Tensor] = []
+        limit = limit_bytes()
+        for index, call in enumerate(self.case.calls):
+            shapes = [tensors[i].shape for i in call.inputs]
+            needed = needed_bytes(call.name, shapes, call.arguments)
+            if needed > LARGEST_BYTES:
+                raise GraphFileError(
+                    f"{self.case.place}: op {index}: `{call.name}` cannot take its operands: no "
+                    f"array has {needed} bytes"
+                )
+            if needed > limit:
+                raise OutOfMemoryError(
+                    f"{self.case.place}: op {index}: `{call.name}` needs at least "
+                    f"{units.size(needed)}, {units.size(limit)} are available",
+                    f"{self.case.shrink_hint}, or --no-memory-check to try all the same",
+                )
             tensors.append(self._run(index, call, tensors))
         return tensors
 

@@ -16,6 +16,9 @@ from typing import ClassVar
 from ckptcli.measure.record import RunRecord
 from ckptcli.measure.row import Row
 from ckptcli.report.formats.base import register
+from ckptcli.visible import visible
+
+_FORMULA = ("=", "+", "-", "@", "\t", "\n")
 
 HEADER = (
     "strategy",
@@ -46,8 +49,14 @@ class CsvExporter:
         return stream.getvalue()
 
 
+def _as_text(name: str) -> str:
+    """A spreadsheet takes a cell that begins so for a formula; an apostrophe says it is text."""
+    shown = visible(name, keep="\n\t")
+    return f"'{shown}" if shown.startswith(_FORMULA) else shown
+
+
 def _rows(name: str, row: Row) -> Iterator[tuple[object, ...]]:
-    shown = name.replace("\0", "\ufffd")  # Python's own `csv` refuses a NUL before 3.11
+    shown = _as_text(name.replace("\0", "\ufffd"))  # Python's `csv` refuses a NUL before 3.11
     rounds: Counter[int] = Counter()
     for phase, samples in (("warmup", row.passes.warmup), ("counted", row.samples)):
         for sample in samples:

@@ -1,0 +1,35 @@
+r"""Text of others as a terminal may get it: what it would act on is written out.
+
+A name in a record, a graph file or a path may hold escape sequences, control characters of either
+range, marks that turn the direction of what follows, or characters without width. Each is shown as
+Python writes it, `\x1b` or `\u202e`.
+
+Invariant: what comes out has printable characters alone, and those of `keep`; it comes out as it
+is if it goes in again.
+"""
+
+from __future__ import annotations
+
+import re
+
+HIDDEN = re.compile(
+    "[\x00-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
+    "\ud800-\udfff\U000e0000-\U000e007f]"
+)
+"""Controls, marks of direction, characters without width, ends of lines, halves of a pair."""
+
+
+def visible(text: str, keep: str = "\n") -> str:
+    """`text` with everything that is not seen written out, but for the characters of `keep`."""
+    return HIDDEN.sub(lambda found: _written(found.group(), keep), text)
+
+
+def _written(character: str, keep: str) -> str:
+    if character in keep:
+        return character
+    code = ord(character)
+    if 0xDC80 <= code <= 0xDCFF:  # a byte of a path that is no text
+        return f"\\x{code - 0xDC00:02x}"
+    if code < 0x100:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
