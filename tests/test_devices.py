@@ -209,7 +209,7 @@ def test_a_profile_on_a_device_has_its_clock_and_its_allocators_figures() -> Non
     assert entry.memory.allocator_backward.allocated_bytes == 2048
     assert entry.memory.traced_peak_backward_bytes is None
     text = render_run(record, Screen(width=300))
-    assert "workspace of kernels on top n/a" in text
+    assert "workspace of kernels n/a" in text
     assert "the allocator's peak: requested 2.0 KiB, allocated 2.0 KiB, reserved n/a" in text
 
 

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+import statistics
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from ckptcli import units
 from ckptcli.cli.main import run_command
 from ckptcli.errors import RecordFileError
 from ckptcli.measure.record import RunRecord
 from ckptcli.measure.record_json import read_record, record_json
+from ckptcli.report.readings import answer
 
 DATA = Path(__file__).parent / "data"
 WITH_PEERS = DATA / "run_with_peers.json"
@@ -62,6 +65,21 @@ def test_a_module_becomes_a_run_with_its_rows() -> None:
     assert remat.judgement is not None
     assert remat.judgement.word == data["rows"][1]["judgement"]["word"]
     assert balanced.reason == data["rows"][2]["reason"]
+    beside = [row.agreement.beside for row in (none, remat) if row.agreement is not None]
+    assert beside == ["none", "none"], "no engine of ckpt's has run a module"
+
+
+def test_a_peer_is_slower_than_none_of_its_own_engine() -> None:
+    """Memory and time of one sentence are held against the same row."""
+    record = record_of(WITH_PEERS)
+    row = next(row for row in record.rows if row.key == ("torch", "remat"))
+    none = next(row for row in record.rows if row.key == ("torch", "none"))
+    pairs = zip(row.seconds("total"), none.seconds("total"))
+    expected = statistics.median(own / base for own, base in pairs)
+    assert row.engine_ratios is not None
+    assert row.engine_ratios["total"].median == pytest.approx(expected, rel=1e-12)
+    assert f"takes {units.ratio(expected)} the time (" in answer(row, record)
+    assert none.engine_ratios is None
 
 
 @pytest.mark.parametrize("path", [WITH_PEERS, OF_A_MODULE])

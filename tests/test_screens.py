@@ -176,10 +176,10 @@ def test_the_answer_comes_first_one_paragraph_a_row() -> None:
         "balanced: effective: peak 34.0 MiB instead of 38.0 MiB (-11 %), holds 8.0 MiB instead of "
         "20.0 MiB (-60 %) for backward, takes 1.00x the time (same), gradients identical",
         "torch none: agrees: peak 36.0 MiB, holds 20.0 MiB for backward, takes 100.20ms, "
-        "1.00x that of none (same)",
+        "1.00x that of ckpt's none (same)",
         "torch balanced: n/a: it decides op by op",
         "jax none: agrees: peak n/a, holds 28.0 MiB for backward, takes 150.30ms, "
-        "1.50x that of none (slower)",
+        "1.50x that of ckpt's none (slower)",
     ]
     assert lines[7].startswith("strategy ")
 

@@ -197,7 +197,13 @@ def _exit_code(record: RunRecord, gates: Sequence[Condition], strict: bool, fail
     from ckptcli.measure.conditions import Subject, fired
 
     subjects = [
-        Subject(record.label(row), row, record.base_of(row), row.ratios, row is record.reference)
+        Subject(
+            record.label(row),
+            row,
+            record.base_of(row),
+            row.engine_ratios or row.ratios,
+            row is record.reference,
+        )
         for row in record.rows
         if row.reason is None
     ]

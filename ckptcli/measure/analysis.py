@@ -23,10 +23,12 @@ def _analysed(row: Row, record: RunRecord) -> Row:
     base, reference = record.base_of(row), record.reference
     own = next((r for r in record.rows if r.key == (OURS, row.strategy) and r is not row), None)
     ratios = None if row is reference else _ratios(row, reference, record)
+    beside = None if base is reference else _ratios(row, base, record)
     return replace(
         row,
         times=_times(row),
         ratios=ratios or None,
+        engine_ratios=beside or None,
         own_ratio=None if own is None else _ratios(row, own, record).get("total"),
         judgement=None if base is None else judge(row, base, record),
     )

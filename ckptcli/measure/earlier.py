@@ -40,7 +40,11 @@ def from_module(data: Mapping[str, Any]) -> dict[str, Any]:
     """
     before_bytes = data["parameters_bytes"] + data["input_bytes"]
     rows = [
-        {**_row(entry), "params_input_bytes": None if entry["memory"] is None else before_bytes}
+        {
+            **_row(entry),
+            "params_input_bytes": None if entry["memory"] is None else before_bytes,
+            "agreement": entry["agreement"] and {**entry["agreement"], "beside": "none"},
+        }
         for entry in data["rows"]
     ]
     kept = ("version", "machine", "seed", "threshold", "stopped", "partial", "warnings", "children")

@@ -3,7 +3,7 @@
 An engine is ckpt's own on an array library, PyTorch, JAX, or one of these with a program of the
 user's. Times are seconds.
 
-Invariant: `times`, `ratios`, `own_ratio` and `judgement` follow from the rest
+Invariant: `times`, `ratios`, `engine_ratios`, `own_ratio` and `judgement` follow from the rest
 (`ckptcli.measure.analysis`).
 """
 
@@ -209,6 +209,8 @@ class Row:
         passes: The samples whole.
         trace: The memory pass as it went; null where nobody tells.
         ratios: Times against the reference's, by phase; null for the reference.
+        engine_ratios: Times against those of `none` of the same engine, by phase; null where that
+            is the reference, or is not there.
         own_ratio: Total time against ckpt's under the same strategy; null without one.
         judgement: The word on it; null for the reference.
     """
@@ -231,6 +233,7 @@ class Row:
     compile_s: Seconds | None = None
     times: dict[str, Estimate] | None = field(default=None, metadata=HIDDEN)
     ratios: dict[str, Ratio] | None = field(default=None, metadata=DERIVED)
+    engine_ratios: dict[str, Ratio] | None = field(default=None, metadata=DERIVED)
     own_ratio: Ratio | None = field(default=None, metadata=DERIVED)
     judgement: Judgement | None = field(default=None, metadata=DERIVED)
 

@@ -190,8 +190,8 @@ GLOSSARY = {
     "effective": "Judgement: the peak is lower by more than 2 %.",
     "held only": "Judgement: has less in use after forward by more than 2 %, but the peak is "
     "unchanged; the reason says which values set it.",
-    "no effect": "Judgement: neither holds less nor peaks lower by more than 2 %; the reason says "
-    "why.",
+    "no effect": "Judgement: neither has less in use after forward, parameters included, nor peaks "
+    "lower, by more than 2 %; the reason says why.",
     "identical": "Of gradients: every bit of every gradient is the reference's; DIFFER otherwise.",
     # In other libraries.
     "engine": "A library that runs a workload natively beside ckpt (`--engine`): `torch` (silu), "
@@ -285,6 +285,7 @@ ALIASES = {
     "params_input_bytes": "params + input",
     "children": "region",
     "failed": "failure",
+    "engine_ratios": "ratio",
     "own_ratio": "ratio",
     "reason": "n/a",
     "regions": "region",

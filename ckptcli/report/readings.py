@@ -59,16 +59,20 @@ def _own_figures(row: Row, record: RunRecord) -> Iterator[str]:
 def _figures_beside(row: Row, base: Row, record: RunRecord) -> Iterator[str]:
     yield f"peak {_change(row.peak_bytes, base.peak_bytes)}"
     yield f"holds {_change(row.saved_bytes, base.saved_bytes)} for backward"
-    ratio = total_ratio(row)
+    ratios = row.ratios if base is record.reference else row.engine_ratios
+    ratio = None if ratios is None else ratios.get("total")
     if ratio is not None:
-        whose = "" if base is record.reference else f" of {_reference_name(record)}"
-        yield f"takes {units.ratio(ratio.median)} the time{whose} ({time_verdict(row, record)})"
+        yield f"takes {units.ratio(ratio.median)} the time ({ratio.verdict})"
     yield f"gradients {gradients_word(row, base)}"
 
 
 def _reference_name(record: RunRecord) -> str:
+    """With whose it is where several engines have one of the name."""
     reference = record.reference
-    return "the reference" if reference is None else record.label(reference)
+    if reference is None:
+        return "the reference"
+    engines = {row.engine for row in record.rows}
+    return f"ckpt's {reference.strategy}" if engines > {OURS} else record.label(reference)
 
 
 def _change(now_bytes: int | None, before_bytes: int | None) -> str:
@@ -136,10 +140,16 @@ def peak_reading(memory: Memory) -> str:
     )
     return (
         f"at most {units.size(memory.ledger_peak_backward_bytes)} live in backward ({parts}), "
-        f"{units.size(memory.ledger_peak_forward_bytes)} in forward; workspace of kernels on top "
-        f"{units.size(memory.workspace_bytes)}; "
+        f"{units.size(memory.ledger_peak_forward_bytes)} in forward; {_workspace(memory)}; "
         f"{units.size(memory.after_backward_bytes)} in use after backward"
     )
+
+
+def _workspace(memory: Memory) -> str:
+    if memory.workspace_bytes is None:
+        return f"workspace of kernels {units.UNKNOWN}"
+    backward, forward = memory.peak_backward_bytes, memory.peak_forward_bytes
+    return f"with the workspace of kernels {units.size(backward)} and {units.size(forward)}"
 
 
 def allocator_text(peak: AllocatorPeak) -> str:
