@@ -131,7 +131,7 @@ def test_the_screen_has_every_peer(width: int) -> None:
     (row,) = [line for line in table if "80.00ms" in line]
     assert len(row) <= width
     assert "0.80x" in row
-    assert re.search(r"0\.80x\s+that of\s+none\s+\(faster\)", text)
+    assert re.search(r"0\.80x\s+that of\s+ckpt's\s+none\s+\(faster\)", text)
 
 
 @pytest.mark.parametrize("name", ["md", "html"])
