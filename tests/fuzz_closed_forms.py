@@ -198,7 +198,7 @@ def wrong_elements(
 
 
 def _near(found: Array, expected: Any, form: Form, limits: Any) -> Any:
-    least = limits.smallest_normal if form.tail else 6 * limits.smallest_subnormal
+    least = 256 * limits.smallest_normal if form.tail else 6 * limits.smallest_subnormal
     allowed = np.abs(expected) * form.eps * limits.eps + np.longdouble(least)
     near = np.abs(found.astype(np.longdouble) - expected) <= allowed
     largest = np.longdouble(limits.max)

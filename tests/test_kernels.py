@@ -101,6 +101,14 @@ def test_erf_is_accurate_to_the_units_that_it_claims(dtype: str) -> None:
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
+def test_gelu_keeps_its_lower_tail(dtype: str) -> None:
+    x = np.linspace(-12.0, -1.0, 5001).astype(dtype)
+    share = np.array([0.5 * math.erfc(-value * math.sqrt(0.5)) for value in x.tolist()])
+    rtol = 3e-5 if dtype == "float32" else 1e-13
+    np.testing.assert_allclose(xp.gelu(x), x * share, rtol=rtol, atol=0)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
 def test_gelu_gradient_far_out_warns_of_nothing(dtype: str) -> None:
     far = float(np.finfo(dtype).max)
     x = np.array([-np.inf, -far, -41.0, 41.0, far, np.inf, np.nan], dtype=dtype)

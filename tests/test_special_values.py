@@ -61,6 +61,13 @@ ROWS: dict[str, Row] = {
     "gelu_approximate": slopes(
         lambda x: x.gelu_approximate(), [1e20, -1e20, INF], [1e20, 0.0, INF], [1.0, 0.0, 1.0]
     ),
+    "gelu, small": slopes(
+        lambda x: x.gelu(),
+        [-6.0, -9.0],
+        [-5.9195254e-9, -1.0157e-18],
+        [-3.546871e-8, -9.138937e-18],
+        rtol=1e-3,
+    ),
     "gelu_approximate, small": slopes(
         lambda x: x.gelu_approximate(), [-6.0], [-8.4396e-11], None, rtol=1e-4
     ),

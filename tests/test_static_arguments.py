@@ -30,6 +30,44 @@ OF_SEVEN: dict[str, Callable[[Tensor], Any]] = {
 }
 
 
+HUGE = (1 << 40, 1 << 62, 1 << 63, 1 << 70)
+OF_ANY_SIZE: dict[str, Callable[[Tensor, int], Any]] = {
+    "unfold": lambda x, n: x.unfold(0, n, 1),
+    "narrow": lambda x, n: x.narrow(0, 0, n),
+    "topk": lambda x, n: x.topk_with_indices(n, 0),
+    "expand": lambda x, n: x.expand([n, 8]),
+    "reshape": lambda x, n: x.reshape([n]),
+    "select": lambda x, n: x.select(0, [n]),
+    "gather": lambda x, n: x.gather(0, [n]),
+    "gather_nd": lambda x, n: x.gather_nd([[n]]),
+    "avg_pool1d, padding": lambda x, n: x.reshape([1, 1, 8]).avg_pool1d(2, padding=n),
+    "avg_pool1d, kernel": lambda x, n: x.reshape([1, 1, 8]).avg_pool1d(n),
+    "adaptive_avg_pool1d": lambda x, n: x.reshape([1, 1, 8]).adaptive_avg_pool1d(n),
+    "interpolate": lambda x, n: x.reshape([1, 1, 2, 4]).interpolate([n, 2], "bicubic"),
+}
+
+
+@pytest.mark.parametrize("size", HUGE)
+@pytest.mark.parametrize("op", OF_ANY_SIZE)
+def test_a_size_that_nothing_has_is_refused_at_once(dev: Device, op: str, size: int) -> None:
+    if (op, size) == ("expand", 1 << 40):
+        return  # a view of that size is possible
+    with pytest.raises(ShapeError):
+        OF_ANY_SIZE[op](ones(dev, 8), size)
+
+
+@pytest.mark.parametrize("indices", [[0.5], [1 << 70], ["a"], [None]])
+def test_an_index_that_is_not_whole_is_refused(dev: Device, indices: list[Any]) -> None:
+    with pytest.raises(ShapeError, match="`select` cannot use its indices"):
+        ones(dev, 8).select(0, indices)
+
+
+def test_a_random_tensor_of_no_possible_shape_is_refused() -> None:
+    for shape in ([-1], [1 << 62], [1 << 70]):
+        with pytest.raises(ShapeError, match="a random tensor cannot have shape"):
+            device().uniform(shape)
+
+
 @pytest.mark.parametrize("text", OF_SEVEN)
 def test_counts_that_there_are_not(dev: Device, text: str) -> None:
     with pytest.raises(ShapeError, match=text):

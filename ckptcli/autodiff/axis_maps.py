@@ -15,6 +15,7 @@ from typing import Any
 
 from ckptcli.autodiff.op import KEEPS_INPUT, Op
 from ckptcli.autodiff.windows import Window
+from ckptcli.errors import ShapeError
 from ckptcli.graph import Bound
 
 
@@ -57,6 +58,24 @@ class AxisMap:
         return xp.reshape(xp.sum_dim(weighted, axis + 1), (*before, len(self.outputs), *after))
 
 
+MOST_OUTPUTS = 1 << 22
+"""Of one axis; a map is written out output by output."""
+
+
+def _checked(outputs: int) -> int:
+    """`outputs` itself.
+
+    Raises:
+        ShapeError: too many to be written out.
+    """
+    if outputs > MOST_OUTPUTS:
+        raise ShapeError(
+            f"an axis cannot be mapped to {outputs} elements: {MOST_OUTPUTS} are the most",
+            "use a smaller output, or less padding",
+        )
+    return outputs
+
+
 def apply_maps(xp: Any, x: Any, maps: Sequence[AxisMap]) -> Any:
     """x with each of its last axes mapped."""
     first = len(x.shape) - len(maps)
@@ -95,7 +114,7 @@ def window_means(
     rows = []
     padded = length + 2 * padding
     missing = window.missing(padded) if ceil_mode else 0
-    for index in range(window.count(padded + missing)):
+    for index in range(_checked(window.count(padded + missing))):
         first = index * window.stride - padding
         inside = range(max(first, 0), min(first + window.size, length))
         within = min(first + window.size, length + padding) - first
@@ -108,7 +127,7 @@ def window_means(
 def bin_means(length: int, outputs: int) -> AxisMap:
     """The mean of each of `outputs` bins of nearly equal size, which may overlap by one."""
     rows = []
-    for index in range(outputs):
+    for index in range(_checked(outputs)):
         first = index * length // outputs
         last = math.ceil((index + 1) * length / outputs)
         rows.append(dict.fromkeys(range(first, last), 1.0 / (last - first)))
@@ -118,14 +137,16 @@ def bin_means(length: int, outputs: int) -> AxisMap:
 @lru_cache(maxsize=256)
 def nearest(length: int, outputs: int) -> AxisMap:
     """The element at the scaled index, rounded down."""
-    return AxisMap.of(length, [{index * length // outputs: 1.0} for index in range(outputs)])
+    return AxisMap.of(
+        length, [{index * length // outputs: 1.0} for index in range(_checked(outputs))]
+    )
 
 
 @lru_cache(maxsize=256)
 def linear(length: int, outputs: int, align_corners: bool) -> AxisMap:
     """Between the two neighbours; with `align_corners` first and last elements stay."""
     rows = []
-    for index in range(outputs):
+    for index in range(_checked(outputs)):
         place = min(max(_place(index, length, outputs, align_corners), 0.0), length - 1.0)
         low = min(int(place), length - 1)
         high = min(low + 1, length - 1)
@@ -139,7 +160,7 @@ def linear(length: int, outputs: int, align_corners: bool) -> AxisMap:
 def cubic(length: int, outputs: int, align_corners: bool) -> AxisMap:
     """A cubic convolution of the four neighbours; the elements at the ends are repeated."""
     rows = []
-    for index in range(outputs):
+    for index in range(_checked(outputs)):
         place = _place(index, length, outputs, align_corners)
         low = math.floor(place)
         weights: dict[int, float] = {}

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ckptcli.autodiff.op import Op
 from ckptcli.autodiff.tensor import Tensor, created, new_leaf, wrap
 from ckptcli.backends.random_keys import Distribution
+from ckptcli.errors import ShapeError
 from ckptcli.graph import Bound, leaf_node
 
 if TYPE_CHECKING:
@@ -36,10 +37,14 @@ def random_tensor(
 
     Raises:
         DtypeError: a dtype that a tensor cannot have.
+        ShapeError: a negative size, or more elements than can be counted.
     """
     dtype = device.backend.checked_dtype(dtype)
     params = (device.keys.next(distribution), shape or (1,), dtype)
-    value = device.namespace.random(*params)
+    try:
+        value = device.namespace.random(*params)
+    except device.backend.operand_errors as error:
+        raise ShapeError(f"a random tensor cannot have shape {list(shape)}: {error}") from error
     region = device.region
     if region is None:
         tensor = new_leaf(value, device, tracked=0)

@@ -7,6 +7,7 @@ to supply one function beyond the array API standard. Positions are computed by 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from ckptcli.autodiff.tensor import Tensor
@@ -30,17 +31,41 @@ def positive_dim(x: Tensor, dim: int) -> int:
     return dim % rank
 
 
+def checked_sizes(sizes: Sequence[int], what: str) -> Shape:
+    """`sizes` as a shape.
+
+    Raises:
+        ShapeError: one of them is more than 63 bits.
+    """
+    if any(size >= 1 << 63 or size < -1 << 63 for size in sizes):
+        raise ShapeError(f"`{what}` cannot give a size of more than 63 bits: {list(sizes)}")
+    return tuple(sizes)
+
+
 def checked_indices(x: Tensor, indices: Any, size: int, what: str) -> Any:
     """`indices` as the backend's integer array.
 
     Raises:
         ShapeError: one of them is negative, or `size` or more.
     """
-    namespace = x.device.namespace
-    array = namespace.asindices(indices)
-    if not namespace.indices_within(array, size):
+    array = whole_numbers(x, indices, what)
+    if not x.device.namespace.indices_within(array, size):
         raise ShapeError(f"`{what}` has an index outside of 0 to {size - 1}")
     return array
+
+
+def whole_numbers(x: Tensor, numbers: Any, what: str) -> Any:
+    """`numbers` as the backend's integer array.
+
+    Raises:
+        ShapeError: one of them is not whole, or more than 64 bits.
+    """
+    device = x.device
+    errors: tuple[type[Exception], ...] = (*device.backend.operand_errors, TypeError)
+    try:
+        return device.namespace.asindices(numbers)
+    except errors as error:
+        raise ShapeError(f"`{what}` cannot use its indices: {error}") from error
 
 
 def strides_of(shape: Shape) -> list[int]:

@@ -76,7 +76,7 @@ class Backend(Protocol):
     namespace: Namespace
     dtypes: tuple[str, ...]
     memory: MemoryAccount = UnknownMemory()
-    operand_errors: tuple[type[Exception], ...] = (ValueError,)
+    operand_errors: tuple[type[Exception], ...] = (ValueError, OverflowError)
     is_deterministic: bool = True
     is_cpu: bool = True
     waits_for_threads: bool = False

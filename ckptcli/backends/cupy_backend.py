@@ -86,7 +86,7 @@ class CupyBackend(Backend):
     name = "cupy"
     library = f"CuPy {cupy.__version__}"
     dtypes = ("float32", "float64", "float16")
-    operand_errors = (ValueError, IndexError)
+    operand_errors = (ValueError, IndexError, OverflowError)
     is_deterministic = False
     is_cpu = False
 

@@ -72,6 +72,28 @@ _ERFC_DENOMINATOR = (
     1.23033935480374942e3,
 )
 
+_FAR_NUMERATOR = (
+    1.63153871373020978e-2,
+    3.05326634961232344e-1,
+    3.60344899949804439e-1,
+    1.25781726111229246e-1,
+    1.60837851487422766e-2,
+    6.58749161529837803e-4,
+)
+_FAR_DENOMINATOR = (
+    1.0,
+    2.56852019228982242e0,
+    1.87295284992346725e0,
+    5.27905102951428412e-1,
+    6.05183413124413191e-2,
+    2.33520497626869185e-3,
+)
+_ERFC_SPLIT = 4.0
+_TAIL_FROM = -1.0
+"""Where erf(x / sqrt(2)) comes near enough to -1 that digits of 1 + erf would cancel."""
+_TAIL_END = 30.0
+"""Beyond it the complement is 0 in float64."""
+
 
 def sigmoid(x: FloatArray) -> FloatArray:
     """1 / (1 + exp(-x)), element by element."""
@@ -183,17 +205,36 @@ def _erf_block(out: FloatArray, x: FloatArray) -> FloatArray:
     return np.copysign(magnitude, x, out)
 
 
-def _gelu_block(out: FloatArray, x: FloatArray) -> FloatArray:
+def _normal_share(x: FloatArray) -> FloatArray:
+    """(1 + erf(x / sqrt(2))) / 2, whose lower tail is that of the complement: no digits cancel."""
     phi = _erf_block(np.empty_like(x), x * math.sqrt(0.5))
     phi += 1.0
     phi *= 0.5
-    return np.multiply(phi, x, out)
+    far = x < _TAIL_FROM
+    if far.any():
+        phi[far] = _lower_tail(x[far])
+    return phi
+
+
+def _lower_tail(x: FloatArray) -> FloatArray:
+    """The same behind `_TAIL_FROM`: erfc(y) / 2 for y = -x / sqrt(2)."""
+    y = np.minimum(x * -math.sqrt(0.5), _TAIL_END)
+    near = np.minimum(y, _ERFC_SPLIT)
+    tail = _horner(_ERFC_NUMERATOR, near) / _horner(_ERFC_DENOMINATOR, near)
+    far = np.maximum(y, _ERFC_SPLIT)
+    square = 1.0 / (far * far)
+    series = square * _horner(_FAR_NUMERATOR, square) / _horner(_FAR_DENOMINATOR, square)
+    tail = np.where(y <= _ERFC_SPLIT, tail, (1.0 / math.sqrt(math.pi) - series) / far)
+    share: FloatArray = tail * np.exp(-y * y) * 0.5
+    return share
+
+
+def _gelu_block(out: FloatArray, x: FloatArray) -> FloatArray:
+    return np.multiply(_normal_share(x), x, out)
 
 
 def _gelu_gradient_block(out: FloatArray, gradient: FloatArray, x: FloatArray) -> FloatArray:
-    phi = _erf_block(np.empty_like(x), x * math.sqrt(0.5))
-    phi += 1.0
-    phi *= 0.5
+    phi = _normal_share(x)
     near = np.clip(x, -DENSITY_END, DENSITY_END)
     density = np.exp(-0.5 * near * near)
     density *= near

@@ -60,7 +60,7 @@ class TorchBackend(Backend):
 
     name = "torch"
     library = f"PyTorch {torch.__version__}"
-    operand_errors = (ValueError, RuntimeError, IndexError)
+    operand_errors = (ValueError, RuntimeError, IndexError, OverflowError)
     waits_for_threads = True
 
     def __init__(self, device: str = "cpu") -> None:

@@ -278,11 +278,12 @@ class TorchNamespace:
 
     @staticmethod
     def gelu(x: Tensor) -> Tensor:
-        return torch.nn.functional.gelu(x)
+        """With the complement of the error function, so that no tail is lost."""
+        return _normal_share(x).mul_(x)
 
     @staticmethod
     def gelu_gradient(x: Tensor, gradient: Tensor, out: Tensor = None) -> Tensor:
-        phi = torch.mul(x, math.sqrt(0.5)).erf_().add_(1.0).mul_(0.5)
+        phi = _normal_share(x)
         near = torch.clamp(x, -DENSITY_END, DENSITY_END)
         density = torch.mul(near, near).mul_(-0.5).exp_()
         phi.addcmul_(density, near, value=1.0 / math.sqrt(2.0 * math.pi))
@@ -374,6 +375,11 @@ def dtype_of(name: str) -> Any:
 def dtype_name(x: Tensor) -> str:
     """The name of the element type, `float32`."""
     return _NAMES.get(x.dtype) or str(x.dtype).removeprefix("torch.")
+
+
+def _normal_share(x: Tensor) -> Tensor:
+    """(1 + erf(x / sqrt(2))) / 2."""
+    return torch.special.erfc(torch.mul(x, -math.sqrt(0.5))).mul_(0.5)
 
 
 def _single(x: Tensor) -> Tensor:

@@ -70,7 +70,7 @@ def sigmoid(x: Tensor) -> Tensor:
 
 @operation()
 def gelu(x: Tensor) -> Tensor:
-    """x * (1 + erf(x / sqrt(2))) / 2."""
+    """x * (1 + erf(x / sqrt(2))) / 2, also where Burn's sum is 0, below -5."""
     return unary(GELU, x)
 
 

@@ -21,7 +21,7 @@ from typing import Any
 from ckptcli.autodiff.apply import unary
 from ckptcli.autodiff.op import KEEPS_INPUT, Op, one_flop_an_input
 from ckptcli.autodiff.ops.table import operation
-from ckptcli.autodiff.positions import along_dim, checked_indices, put_at, take_at
+from ckptcli.autodiff.positions import along_dim, checked_indices, put_at, take_at, whole_numbers
 from ckptcli.autodiff.tensor import Tensor
 from ckptcli.autodiff.windows import pad
 from ckptcli.errors import ShapeError
@@ -176,7 +176,7 @@ CTC_LOSS = Op(
 
 def _lengths(x: Tensor, lengths: Any, batch: int, least: int, most: int, what: str) -> Any:
     namespace = x.device.namespace
-    array = namespace.asindices(lengths)
+    array = whole_numbers(x, lengths, "ctc_loss")
     if array.shape != (batch,):
         raise ShapeError(f"`ctc_loss` needs {batch} {what}, got shape {list(array.shape)}")
     if not namespace.indices_within(namespace.subtract(array, least), most - least + 1):
@@ -194,7 +194,7 @@ def ctc_loss(
         raise ShapeError(f"`ctc_loss` needs log_probs of rank 3 with a time step, got {shape}")
     steps, batch, classes = log_probs.shape
     xp = log_probs.device.namespace
-    labels = xp.asindices(targets)
+    labels = whole_numbers(log_probs, targets, "ctc_loss")
     if len(labels.shape) != 2 or labels.shape[0] != batch:
         raise ShapeError(f"`ctc_loss` needs targets for {batch} sample(s), got {labels.shape}")
     if not 0 <= blank < classes:

@@ -18,6 +18,7 @@ from ckptcli.autodiff.positions import (
     positive_dim,
     put_at,
     take_at,
+    whole_numbers,
 )
 from ckptcli.autodiff.tensor import Tensor
 from ckptcli.errors import ShapeError
@@ -95,7 +96,7 @@ def index_vectors(x: Tensor, indices: Any, name: str) -> tuple[None, Any]:
         ShapeError: vectors that do not fit x.
     """
     namespace = x.device.namespace
-    array = namespace.asindices(indices)
+    array = whole_numbers(x, indices, name)
     depth = array.shape[-1]
     if depth > len(x.shape):
         raise ShapeError(f"`{name}` has index vectors of {depth} for shape {list(x.shape)}")

@@ -12,7 +12,7 @@ from ckptcli.autodiff.apply import unary
 from ckptcli.autodiff.broadcasting import sum_to
 from ckptcli.autodiff.op import Flow, Op, input_shape, no_flop
 from ckptcli.autodiff.ops.table import operation
-from ckptcli.autodiff.positions import positive_dim
+from ckptcli.autodiff.positions import checked_sizes, positive_dim
 from ckptcli.autodiff.tensor import Tensor
 from ckptcli.errors import ShapeError
 from ckptcli.graph import Bound
@@ -70,7 +70,7 @@ def expand(x: Tensor, shape: Sequence[int]) -> Tensor:
             if position < added:
                 raise ShapeError(f"`expand` cannot keep new dim {position} of {sizes}")
             sizes[position] = x.shape[position - added]
-    return unary(EXPAND, x, tuple(sizes))
+    return unary(EXPAND, x, checked_sizes(sizes, "expand"))
 
 
 @operation()

@@ -12,7 +12,7 @@ from typing import Any
 from ckptcli.autodiff.apply import unary
 from ckptcli.autodiff.op import Flow, Op, input_shape, no_flop
 from ckptcli.autodiff.ops.table import operation
-from ckptcli.autodiff.positions import positive_dim
+from ckptcli.autodiff.positions import checked_sizes, positive_dim
 from ckptcli.autodiff.tensor import Tensor
 from ckptcli.errors import ShapeError
 from ckptcli.graph import Bound
@@ -44,7 +44,7 @@ def reshape(x: Tensor, shape: Sequence[int]) -> Tensor:
     """
     if not shape:
         raise ShapeError("`reshape` cannot give rank 0", "a scalar has shape [1]")
-    return unary(RESHAPE, x, tuple(shape))
+    return unary(RESHAPE, x, checked_sizes(shape, "reshape"))
 
 
 @operation()
