@@ -127,13 +127,42 @@ def test_auto_says_what_it_takes(ckpt: Command) -> None:
     assert ckpt("log", "--backend", "fake", "--device", "auto", "-q").err == ""
 
 
+@pytest.mark.usefixtures("two_gpus")
+def test_a_device_without_a_backend_is_that_of_whichever_library_has_it(ckpt: Command) -> None:
+    for device, taken in (("auto", "cuda:0"), ("cuda", "cuda:0"), ("cuda:1", "cuda:1")):
+        done = ckpt("log", "--device", device, "-l", "1", "-n", "4")
+        assert (done.code, done.err) == (0, f"note: --device {device} takes Fake({taken})\n")
+    for words in (("--device", "cpu"), ()):
+        assert ckpt("log", *words, "-l", "1", "-n", "4").err == ""
+    done = ckpt("log", "--backend", "numpy", "--device", "auto", "-l", "1", "-n", "4")
+    assert (done.code, done.err) == (0, "note: --device auto takes Numpy(Cpu)\n")
+    assert "--device auto takes --backend fake --device cuda:0" in ckpt("backends").out
+    assert json.loads(ckpt("backends", "--json").out)["auto"] == {
+        "backend": "fake",
+        "device": "cuda:0",
+    }
+
+
+def test_auto_is_the_processor_where_no_library_sees_a_gpu(
+    ckpt: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(registry, "_devices", lambda library: [registry.processor()])
+    done = ckpt("log", "--device", "auto", "-l", "1", "-n", "4")
+    assert (done.code, done.err) == (0, "note: --device auto takes Numpy(Cpu)\n")
+
+
 @pytest.mark.parametrize("command", ["run", "check", "saved", "log"])
 @pytest.mark.parametrize(
     ("options", "message", "hint"),
     [
         (("--backend", "jax"), "unknown backend `jax`", "known: cupy, numpy, torch"),
         (("--backend", "numy"), "unknown backend `numy`", "did you mean `numpy`?"),
-        (("--device", "cuda"), "backend `numpy` has no device `cuda:0`", "there are: cpu"),
+        (("--device", "tpu"), "no array library here has a device `tpu`", "there are: cpu"),
+        (
+            ("--device", "tpu", "--backend", "numpy"),
+            "backend `numpy` has no device `tpu`",
+            "without --backend the library is taken that has it",
+        ),
         (("--dtype", "bfloat16"), "dtype `bfloat16` on Numpy(Cpu)", "float32 or float64"),
     ],
 )

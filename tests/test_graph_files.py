@@ -201,6 +201,15 @@ def test_a_path_that_cannot_be_one(capsys: pytest.CaptureFixture[str]) -> None:
     assert "cannot read graph file" in capsys.readouterr().err
 
 
+def test_what_is_no_text_is_named_by_line_and_op(tmp_path: Path) -> None:
+    path = tmp_path / "g.jsonl"
+    path.write_bytes(GOOD.encode() + b"\n" + GOOD.encode()[:-2] + b"\xff}\n")
+    with pytest.raises(
+        GraphFileError, match=r"g\.jsonl:2: op 1: not UTF-8 text: byte \d+ is wrong"
+    ):
+        read_graph_file(str(path))
+
+
 def test_a_byte_order_mark_is_no_fault(tmp_path: Path) -> None:
     (tmp_path / "g.jsonl").write_text(GOOD, encoding="utf-8-sig")
     (case,) = read_graph_file(str(tmp_path / "g.jsonl"))

@@ -40,9 +40,22 @@ def test_the_last_command_warns(capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.slow
 def test_the_program_runs(capsys: pytest.CaptureFixture[str]) -> None:
-    (program,) = blocks(PAGE, "python")
+    program, _ = blocks(PAGE, "python")
     exec(compile(program, PAGE, "exec"), {})
     assert capsys.readouterr().out.startswith("[[")
+
+
+def test_the_policy_and_the_strategy_of_ones_own_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, mine = blocks(PAGE, "python")
+    (tmp_path / "mine.py").write_text(mine)
+    monkeypatch.chdir(tmp_path)
+    commands = re.findall(r"^    ckpt (run -s .*mine\.py.*)$", TEXT, flags=re.M)
+    assert len(commands) == 3
+    for command in commands:
+        small = ["-l", "4", "-n", "8", "--reps", "1", "-q"]
+        assert run_command([*shlex.split(command), *small]) == 0
 
 
 ROWS = re.findall(

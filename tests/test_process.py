@@ -209,6 +209,7 @@ def test_threads_without_threadpoolctl(tmp_path: Path) -> None:
     )
     assert done.returncode == 0
     assert '"blas_threads": null' in done.stdout
+    assert "warning: --threads 1 does not reach the BLAS itself" in done.stderr
 
 
 @pytest.mark.slow

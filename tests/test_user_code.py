@@ -68,6 +68,25 @@ def test_what_is_wrong_is_named(file: Path, text: str, message: str) -> None:
         parse_strategy(text.format(file=file))
 
 
+@pytest.mark.parametrize(
+    ("body", "missing"),
+    [
+        ('name = "everything"', "keyword"),
+        ('keyword = "everything"', "label"),
+        ('keyword = "everything"; label = 3', "label"),
+        ('keyword = label = "a"; name = property(lambda self: self.nothing)', "name"),
+    ],
+)
+def test_a_strategy_that_lacks_something_is_refused_when_it_is_loaded(
+    tmp_path: Path, body: str, missing: str
+) -> None:
+    path = tmp_path / "mine.py"
+    base = "from ckptcli.checkpoint.strategies.base import Strategy\n"
+    path.write_text(f"{base}class Everything(Strategy): {body}\n")
+    with pytest.raises(UsageError, match=f":Everything` has no `{missing}`"):
+        parse_strategy(f"{path}:Everything")
+
+
 def test_a_file_that_fails_is_named(tmp_path: Path) -> None:
     (tmp_path / "bad.py").write_text("1 / 0\n")
     with pytest.raises(UsageError, match=r"bad.py:1 \(`1 / 0`\): ZeroDivisionError"):

@@ -124,6 +124,41 @@ def open_backend(name: str = "numpy", device: str | None = None) -> Backend:
         raise UsageError(what, library.install) from error
 
 
+def place_of(device: str) -> tuple[str, str]:
+    """The library and its device that `device` stands for where no library was named.
+
+    `auto` is the first GPU that one of them sees, else the processor.
+
+    Raises:
+        UsageError: no library has such a device.
+    """
+    there = [(name, of) for name, library in libraries().items() for of in _devices(library)]
+    if device == AUTO:
+        gpus = [(name, of.name) for name, of in there if of.is_gpu]
+        return gpus[0] if gpus else (there[0][0], there[0][1].name)
+    wanted = _whole_name(device)
+    for name, of in there:
+        if of.name == wanted:
+            return name, wanted
+    names = ", ".join(dict.fromkeys(of.name for _, of in there))
+    raise UsageError(
+        f"no array library here has a device `{wanted}`",
+        f"there are: {names}; `ckpt backends` says what is missing",
+    )
+
+
+def _devices(library: ArrayLibrary) -> Sequence[DeviceFacts]:
+    """Those that it sees; none where it is not installed or cannot be loaded."""
+    try:
+        return library.devices()
+    except Exception:  # each library fails in its own way
+        return ()
+
+
+def _whole_name(device: str) -> str:
+    return "cuda:0" if device == "cuda" else device
+
+
 def not_loaded(library: ArrayLibrary, error: Exception) -> str:
     """What a library says that is installed and broken, which each is in its own way."""
     return f"{library.title} cannot be loaded: {str(error).strip() or repr(error)}"
@@ -139,11 +174,12 @@ def _device_of(library: ArrayLibrary, name: str | None) -> str:
         gpus = [device for device in there if device.is_gpu]
         chosen = [*gpus, *there][:1]
     else:
-        wanted = "cuda:0" if wanted == "cuda" else wanted
+        wanted = _whole_name(wanted)
         chosen = [device for device in there if device.name == wanted]
     if not chosen:
         names = ", ".join(device.name for device in there) or "none on this machine"
         raise UsageError(
-            f"backend `{library.name}` has no device `{wanted}`", f"there are: {names}"
+            f"backend `{library.name}` has no device `{wanted}`",
+            f"there are: {names}; without --backend the library is taken that has it",
         )
     return chosen[0].name

@@ -126,11 +126,19 @@ def _at(error: BaseException) -> str:
     return f" at {place[0]}:{place[1]}" + (f" (`{source}`)" if source else "")
 
 
+def _text_of(error: BaseException) -> str:
+    """What the error says of itself; nothing where the user's own `__str__` fails."""
+    try:
+        return str(error)
+    except Exception:
+        return ""
+
+
 def _reason(error: BaseException) -> str:
     """One line: an error of the engine's in its own words, any other with its type in front."""
     if isinstance(error, CkptError):
         return error.message
-    text = error.msg if isinstance(error, SyntaxError) else str(error)
+    text = error.msg if isinstance(error, SyntaxError) else _text_of(error)
     first = (text.strip().splitlines() or [""])[0]
     kind = type(error).__name__
     return f"{kind}: {first}" if first else kind

@@ -36,14 +36,18 @@ class _Found:
 @options_command("backends")
 def command(options: ListOptions, line: Line) -> None:
     """List the array libraries: version, devices with their memory, dtypes, what is missing."""
-    from ckptcli.backends.registry import libraries
+    from ckptcli.backends.registry import AUTO, libraries, place_of
 
     found = [_look(library) for library in libraries().values()]
+    name, device = place_of(AUTO)
     if options.data.as_json:
-        print_json({"schema": SCHEMA, "backends": [asdict(one) for one in found]})
+        auto = {"backend": name, "device": device}
+        entries = [asdict(one) for one in found]
+        print_json({"schema": SCHEMA, "backends": entries, "auto": auto})
         return
     for one in found:
         click.echo("\n".join(_lines(one)))
+    click.echo(f"--device auto takes --backend {name} --device {device}")
 
 
 def _look(library: ArrayLibrary) -> _Found:

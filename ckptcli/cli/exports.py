@@ -27,6 +27,13 @@ def stdout_is_data(options: ExportOptions, data: JsonOptions) -> bool:
     return data.as_json or STDOUT in options.export_paths
 
 
+def _is_one_file(first: Path, second: Path) -> bool:
+    try:
+        return first.samefile(second)
+    except OSError:  # one of them does not exist yet
+        return False
+
+
 class Exports(Generic[Result]):
     """Every export of a result. A file that fails is left alone from then on; `check` raises."""
 
@@ -69,6 +76,12 @@ class Exports(Generic[Result]):
             return
         exporter = self._choose(path, None)
         file = OutputFile.open(Path(path), force)
+        for _, other in self._files:
+            if other.target == file.target or _is_one_file(other.target, file.target):
+                file.close()
+                raise UsageError(
+                    f"`{other.path}` and `{path}` are one file", "give each export its own"
+                )
         self._stack.callback(file.close)
         self._files.append((exporter, file))
 

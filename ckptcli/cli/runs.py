@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ckptcli.cli.devices import backend_words
 from ckptcli.cli.engines import opened_engines
 from ckptcli.cli.exports import Exports, stdout_is_data
 from ckptcli.cli.stops import Stops
@@ -139,7 +140,8 @@ def child_arguments(options: RunOptions) -> list[str]:
         "max_time_s": options.rounds.max_time_s / processes,
     }
     ours = {"as_json": True, "no_memory_check": True}  # what cannot fit is refused already
-    return child_words(options_of(RunOptions), {**values_of(options), **share, **ours})
+    words = child_words(options_of(RunOptions), {**values_of(options), **share, **ours})
+    return [*words, *backend_words(options.device)]
 
 
 def recorded(options: RunOptions) -> dict[str, object]:

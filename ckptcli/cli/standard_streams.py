@@ -1,8 +1,10 @@
 """Standard output and error as a command needs them, whatever the process was started with.
 
-Invariants: what is written to stdout is written whole, or an OSError says that it was not; what is
-written to stderr fails nothing, since the result and the exit code say it too. A command that
-decides an exit code decides it whether its reader leaves (`| head -1`) or not.
+Invariants: what is written to stdout is written whole, or an OSError says that it was not, and
+nothing but the command writes there: what else goes to descriptor 1, of a user's code, of a library
+in C, of a program that they start, is on stderr. What is written to stderr fails nothing, since the
+result and the exit code say it too. A command that decides an exit code decides it whether its
+reader leaves (`| head -1`) or not.
 """
 
 from __future__ import annotations
@@ -20,7 +22,8 @@ def open_standard_streams() -> None:
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:  # closed before the start (`>&-`, `2>&-`)
             setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
-    sys.stdout = _with_buffer(sys.stdout)
+    # Where the terminal's width is asked for, it is that of the first of these.
+    sys.stdout = sys.__stdout__ = _ours_alone(sys.stdout)  # type: ignore[misc, assignment]
     sys.stderr = _without_failures(sys.stderr)
 
 
@@ -45,11 +48,16 @@ def discard(stream: TextIO) -> None:
         os.close(null)
 
 
-def _with_buffer(stream: TextIO) -> TextIO:
-    """A stream without a buffer (PYTHONUNBUFFERED) writes a part of a text and tells nobody."""
-    raw = getattr(stream, "buffer", None)
-    if not isinstance(raw, io.RawIOBase):
+def _ours_alone(stream: TextIO) -> TextIO:
+    """The stream on a descriptor of its own, with a buffer.
+
+    One without (PYTHONUNBUFFERED) writes a part of a text and tells nobody.
+    """
+    if os.name != "posix":  # a console of Windows is no descriptor
         return stream
+    raw = io.FileIO(os.dup(stream.fileno()), "w")
+    with contextlib.suppress(OSError):  # without a stderr it stays
+        os.dup2(sys.stderr.fileno(), 1)
     return io.TextIOWrapper(
         io.BufferedWriter(raw), encoding=stream.encoding, errors=stream.errors, newline="\n"
     )

@@ -17,6 +17,9 @@ import random
 import statistics
 from collections.abc import Sequence
 from itertools import chain
+from typing import Any
+
+import numpy as np
 
 from ckptcli.measure.statistics import FEWEST, LEVEL, Ratio, time_verdict
 
@@ -40,9 +43,10 @@ def unpaired_ratio(
     median = statistics.median(owns) / statistics.median(bases)
     if min(len(owns), len(bases)) < FEWEST:
         return Ratio(median, min(owns) / max(bases), max(owns) / min(bases), False, "unclear")
-    draw = random.Random(seed)
+    draw = _stream(seed)
+    sides = [[np.asarray(group) for group in side] for side in (own, base)]
     logs = sorted(
-        math.log(_resampled_median(own, draw) / _resampled_median(base, draw))
+        math.log(_resampled_median(sides[0], draw) / _resampled_median(sides[1], draw))
         for _ in range(RESAMPLES)
     )
     low, high = _percentile_interval(logs, LEVEL)
@@ -50,11 +54,31 @@ def unpaired_ratio(
     return Ratio(median, math.exp(low), math.exp(high), True, time_verdict(strict, threshold))
 
 
-def _resampled_median(groups: Sequence[Sequence[float]], draw: random.Random) -> float:
-    chosen = draw.choices(groups, k=len(groups)) if len(groups) > 1 else groups
-    return statistics.median(
-        chain.from_iterable(draw.choices(group, k=len(group)) for group in chosen)
-    )
+def _stream(seed: int) -> np.random.RandomState:
+    """Python's own stream of numbers, drawn many at once."""
+    _, state, _ = random.Random(seed).getstate()
+    stream = np.random.RandomState()
+    stream.set_state(("MT19937", np.array(state[:-1], np.uint32), state[-1], 0, 0.0))
+    return stream
+
+
+def _resampled_median(groups: Sequence[Any], draw: np.random.RandomState) -> float:
+    chosen = _drawn(groups, draw) if len(groups) > 1 else groups
+    parts = [group[_positions(len(group), draw)] for group in chosen]
+    values = parts[0] if len(parts) == 1 else np.concatenate(parts)
+    middle = len(values) // 2
+    values.partition((middle - 1, middle) if middle else 0)  # the order of the others is no matter
+    upper = float(values[middle])
+    return upper if len(values) % 2 else (float(values[middle - 1]) + upper) / 2
+
+
+def _drawn(groups: Sequence[Any], draw: np.random.RandomState) -> list[Any]:
+    return [groups[position] for position in _positions(len(groups), draw)]
+
+
+def _positions(count: int, draw: np.random.RandomState) -> Any:
+    """As many positions below `count`, with replacement, as `random.Random.choices` draws them."""
+    return (draw.random_sample(count) * count).astype(np.intp)
 
 
 def _percentile_interval(ordered: Sequence[float], level: float) -> tuple[float, float]:

@@ -181,13 +181,16 @@ def blas_threads(count: int | None) -> Iterator[str | None]:
         yield None
 
 
-def _set_thread_variables(count: int) -> str | None:
+def _set_thread_variables(count: int) -> str:
     """Without threadpoolctl: the variables that BLAS reads when it is loaded."""
     for name in THREAD_VARIABLES:
         os.environ[name] = str(count)
     if "numpy" in sys.modules:
         return f"--threads {count} has no effect: install threadpoolctl, NumPy is loaded already"
-    return None
+    return (
+        f"--threads {count} does not reach the BLAS itself, which may not read the variables that "
+        "are set instead: install threadpoolctl"
+    )
 
 
 def _blas() -> dict[str, Any] | None:

@@ -64,10 +64,11 @@ class FileTarget:
                 self._file = self._open()
             self._file.write(f"{line}\n")
             self._file.flush()
-        except OSError as error:
+        except (OSError, ValueError) as error:  # ValueError: a name that the system cannot write
             self.close()
+            reason = getattr(error, "strerror", None) or str(error)
             raise LogFileError(
-                f"log file `{self._path}` cannot be written: {error.strerror}",
+                f"log file `{self._path}` cannot be written: {reason}",
                 "change `autodiff.logger.file` in the burn.toml in use",
             ) from error
 

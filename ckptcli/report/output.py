@@ -26,9 +26,10 @@ class OutputFile:
 
     def __init__(self, path: Path, target: Path) -> None:
         self.path = path
-        self._target = target
+        self.target = target
         self._temporary: Path | None = None
         self._descriptor: int | None = None
+        self._known = {None, _identity(target)}
         _OPEN.add(self)
 
     @classmethod
@@ -36,8 +37,8 @@ class OutputFile:
         """Make sure that `path` can be written, without touching it.
 
         Raises:
-            UsageError: it exists and `force` is not given, it is not a regular file, or its
-                directory is absent or cannot be written.
+            UsageError: it exists and `force` is not given, it is not a regular file, no file can
+                have its name, or its directory is absent or cannot be written.
         """
         _check_target(path, force)
         file = cls(path, Path(os.path.realpath(path)))  # what a link points at, not the link
@@ -54,9 +55,15 @@ class OutputFile:
         """Replace the content of the file; text is written as UTF-8.
 
         Raises:
-            OutputFileError: it cannot be written; the target is what it was before.
+            OutputFileError: it cannot be written, or somebody else wrote it meanwhile; the target
+                is what it was before.
         """
         content = data.encode("utf-8", "backslashreplace") if isinstance(data, str) else data
+        if _identity(self.target) not in self._known:
+            raise OutputFileError(
+                f"`{self.path}` was written by another process meanwhile, and is left as it is",
+                "export each run to a file of its own",
+            )
         try:
             self._replace(content)
         except OSError as error:
@@ -96,13 +103,14 @@ class OutputFile:
             assert self._temporary is not None
             _write_all(self._descriptor, content)
             self._keep_mode(self._temporary)
-            os.replace(self._temporary, self._target)
+            self._known.add(_identity(self._temporary))
+            os.replace(self._temporary, self.target)
         finally:
             self.close()
 
     def _open_temporary(self) -> None:
         for number in count():
-            temporary = self._target.with_name(f".ckpt-{os.getpid()}-{number}.tmp")
+            temporary = self.target.with_name(f".ckpt-{os.getpid()}-{number}.tmp")
             self._temporary = temporary  # first: whatever interrupts, `close` knows the name
             try:
                 self._descriptor = os.open(temporary, _NEW_FILE, 0o666)  # less the umask
@@ -114,7 +122,7 @@ class OutputFile:
     def _keep_mode(self, temporary: Path) -> None:
         """A file that is replaced keeps its permissions."""
         with contextlib.suppress(FileNotFoundError):
-            temporary.chmod(stat.S_IMODE(self._target.stat().st_mode))
+            temporary.chmod(stat.S_IMODE(self.target.stat().st_mode))
 
 
 def close_all() -> None:
@@ -123,13 +131,37 @@ def close_all() -> None:
         file.close()
 
 
+def _identity(path: Path) -> tuple[int, int, int, int] | None:
+    """Which content a file has, as far as the system tells; None without a file."""
+    try:
+        known = path.stat()
+    except OSError:
+        return None
+    return known.st_dev, known.st_ino, known.st_mtime_ns, known.st_size
+
+
 def _check_target(path: Path, force: bool) -> None:
-    if not os.path.lexists(path):
+    if not _exists(path):
         return
     if path.exists() and not path.is_file():
         raise UsageError(f"`{path}` is not a regular file", "name a file")
     if not force:
         raise UsageError(f"`{path}` exists already", "--force replaces it")
+
+
+def _exists(path: Path) -> bool:
+    """Whether there is a file or a link, and what it points at can be one."""
+    try:
+        path.lstat()
+        path.stat()
+    except FileNotFoundError:  # none, or what a link points at
+        return os.path.lexists(path)
+    except (OSError, ValueError) as error:
+        reason = _reason(error) if isinstance(error, OSError) else str(error)
+        raise UsageError(
+            f"`{path}` cannot be written: {reason}", "name a file that can exist"
+        ) from error
+    return True
 
 
 def _write_all(descriptor: int, content: bytes) -> None:

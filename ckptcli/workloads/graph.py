@@ -29,10 +29,11 @@ def read_graph_file(path: str) -> list[GraphCase]:
         GraphFileError: the file cannot be read, or a case is not a program.
     """
     try:
-        text = Path(path).read_text(encoding="utf-8-sig")
-    except (OSError, ValueError) as error:  # ValueError: not UTF-8, or a path that cannot be one
+        data = Path(path).read_bytes()
+    except (OSError, ValueError) as error:  # ValueError: a path that cannot be one
         reason = getattr(error, "strerror", None) or str(error)
         raise GraphFileError(f"cannot read graph file `{path}`: {reason}") from error
+    text = _text(path, data)
     cases = [
         _case(path, line, index, fields)
         for index, (line, fields) in enumerate(_objects(path, text))
@@ -66,6 +67,19 @@ def open_graph(argument: str, options: WorkloadOptions) -> list[Workload]:
             f"graph file `{path}` has no case `{index_text}`", f"use 0 to {len(cases) - 1}"
         )
     return [cases[position]]
+
+
+def _text(path: str, data: bytes) -> str:
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        before = data[: error.start]
+        line = before.count(b"\n") + 1
+        op = _op_before(before[before.rfind(b"\n") + 1 :].decode("latin-1"), len(before))
+        raise GraphFileError(
+            f"{path}:{line}: op {op}: not UTF-8 text: byte {error.start} is wrong",
+            "save the file as UTF-8",
+        ) from error
 
 
 def _objects(path: str, text: str) -> Iterator[tuple[int, Any]]:

@@ -17,6 +17,12 @@ if TYPE_CHECKING:
 
 _REGISTRY: dict[str, type[Strategy]] = {}
 
+_NEEDED = {
+    "keyword": "what it is called",
+    "label": "what the device line calls it",
+    "name": "what it is called on the command line",
+}
+
 StrategyClass = TypeVar("StrategyClass", bound="type[Strategy]")
 
 
@@ -68,4 +74,15 @@ def parse_strategy(text: str) -> Strategy:
             f"`{text}` is not a strategy",
             "derive it from ckptcli.checkpoint.strategies.base.Strategy",
         )
+    _check_whole(text, strategy)
     return strategy
+
+
+def _check_whole(text: str, strategy: Strategy) -> None:
+    """Refuse a strategy that lacks what every run asks of it, before anything is measured."""
+    for attribute, meaning in _NEEDED.items():
+        if not isinstance(getattr(strategy, attribute, None), str):
+            raise UsageError(
+                f"strategy `{text}` has no `{attribute}`, a text that says {meaning}",
+                f'write `{attribute} = "..."` in the class',
+            )
