@@ -242,6 +242,7 @@ class Job:
                 peer.measure_process_peak()
         except KeyboardInterrupt as stop:
             self.stopped = str(stop) or "interrupted"
+        gc.collect()  # a program may hold itself in a cycle, and the timed passes need the room
 
     def _resident_rise(self, strategy: Strategy) -> int | None:
         """None of a pass that does not fit, which its own timed pass will tell."""
