@@ -79,6 +79,7 @@ def test_json(capsys: pytest.CaptureFixture[str]) -> None:
                 "keeps": "the integer indices",
                 "is_view": False,
                 "summary": "The element at each index along `dim`, in the shape of `indices`.",
+                "differs": "",
             }
         ],
     }
@@ -87,3 +88,27 @@ def test_json(capsys: pytest.CaptureFixture[str]) -> None:
 def test_an_unknown_name_is_told_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
     assert run_command(["ops", "sofmax"]) == 2
     assert "did you mean `softmax`?" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("div", "Burn's divisor's gradient squares the divisor: 1e-20 / 1e-23 gives -inf there"),
+        ("softplus", "Burn's is inf at 100 and 0 at -20 in float32, here 100 and 2.06e-9."),
+        ("cumprod", "Burn's gradient divides by each factor: [nan, 0, 0] for [0, 2, 3], here [9"),
+        ("atan2", "nan at (1, inf), here 0."),
+    ],
+)
+def test_an_op_says_where_it_differs_from_burn(name: str, told: str) -> None:
+    assert told in descriptions()[name].differs
+
+
+def test_an_op_that_differs_nowhere_says_nothing() -> None:
+    assert {descriptions()[name].differs for name in ("mul", "matmul", "sigmoid", "exp")} == {""}
+
+
+def test_every_op_that_says_so_is_in_the_page_of_differences() -> None:
+    page = (Path(__file__).parent.parent / "docs/differences-from-burn.md").read_text()
+    named = [name for name, op in descriptions().items() if op.differs]
+    assert len(named) > 25
+    assert [name for name in named if f"`{name}`" not in page] == []

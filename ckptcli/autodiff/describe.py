@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from ckptcli.autodiff.op import KEEPS_NOTHING, Op
@@ -24,6 +24,7 @@ class OpDescription:
         needs: what its backward step retrieves, in order: `rhs if lhs tracked`.
         keeps: what it holds outside the checkpointer, beyond shapes and scalars; "" for nothing.
         arguments: the function's further parameters.
+        differs: how its value or gradient differs from Burn's at some inputs; "" for not at all.
     """
 
     name: str
@@ -35,6 +36,7 @@ class OpDescription:
     keeps: str
     is_view: bool
     summary: str
+    differs: str
 
 
 def descriptions() -> dict[str, OpDescription]:
@@ -50,12 +52,13 @@ def _describe(name: str) -> OpDescription:
     call = f"{name}({', '.join(operands)})"
     bound = None if op is None else op.bound.value
     summary = "" if op is None else op.summary
+    differs = ""
     if function is not None:
         parameters = inspect.signature(function).parameters.values()
         operands = tuple(p.name for p in parameters if "Tensor" in str(p.annotation))
         arguments = tuple(p.name for p in parameters if p.name not in operands)
         call = f"{name}({', '.join(map(_with_default, parameters))})"
-        summary = (inspect.getdoc(function) or "").partition("\n")[0]
+        summary, differs = _told(function)
         if function.__module__ == detach.__name__:
             bound = "leaf"
     return OpDescription(
@@ -68,7 +71,15 @@ def _describe(name: str) -> OpDescription:
         "" if op is None else op.note,
         op is not None and op.is_view,
         summary,
+        differs,
     )
+
+
+def _told(function: Callable[..., object]) -> tuple[str, str]:
+    """The first line of its docstring, and the paragraph that begins with what Burn does."""
+    first, *others = (inspect.getdoc(function) or "").split("\n\n")
+    summary = first.partition("\n")[0]
+    return summary, " ".join(" ".join(p.split()) for p in others if p.startswith("Burn's"))
 
 
 def _with_default(parameter: inspect.Parameter) -> str:

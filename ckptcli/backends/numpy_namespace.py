@@ -87,9 +87,7 @@ pow = np.power
 
 
 def negative(x: AnyArray, out: AnyArray | None = None) -> AnyArray:
-    """-x. Into an array with gaps by way of a new one: NumPy 2.4 negates in place wrongly where the
-    elements of a column are 16 bytes apart (float64: 64).
-    """
+    """-x. NumPy 2.4 negates elements 16 bytes apart (float64: 64) wrongly into such elements."""
     if out is None or out.flags.forc:
         negated: AnyArray = np.negative(x, out)
         return negated
@@ -231,8 +229,7 @@ def argsort(x: AnyArray, dim: int, descending: bool) -> AnyArray:
     if not descending:
         return np.argsort(x, axis=dim, kind="stable")
     backwards = np.argsort(np.flip(x, (dim,)), axis=dim, kind="stable")
-    order: AnyArray = x.shape[dim] - 1 - np.flip(backwards, (dim,))
-    return order
+    return np.flip(x.shape[dim] - 1 - backwards, (dim,))
 
 
 def round(x: AnyArray) -> AnyArray:
@@ -268,12 +265,7 @@ def scatter(flat: AnyArray, positions: AnyArray, values: AnyArray, update: str) 
     return changed
 
 
-_UPDATES: dict[str, np.ufunc] = {
-    "add": np.add,
-    "mul": np.multiply,
-    "min": np.minimum,
-    "max": np.maximum,
-}
+_UPDATES = {"add": np.add, "mul": np.multiply, "min": np.minimum, "max": np.maximum}
 
 
 def svd(x: AnyArray) -> AnyArray:

@@ -61,6 +61,8 @@ def _print_one(op: OpDescription) -> None:
     click.echo(op.call)
     if op.summary:
         click.echo(op.summary)
+    if op.differs:
+        click.echo(op.differs)
     click.echo("")
     if op.bound is None:
         click.echo("composed: each op that it is made of is a node with a bound of its own")

@@ -45,8 +45,9 @@ def softmin(x: Tensor, dim: int) -> Tensor:
 def quiet_softmax(x: Tensor, dim: int) -> Tensor:
     """Softmax with one more element, 0, that takes a share: exp(x) / (1 + the sum of exp(x)).
 
-    A row of -inf gives 0, where Burn's gives nan: that element is one of those that are shifted by
-    the largest of all.
+    Burn's is nan for a row of -inf, here 0.
+
+    The one more element is among those of which the largest is subtracted.
     """
     largest = unary(MAX_OR_ZERO, x.detach(), positive_dim(x, dim))
     exponentials = (x - largest).exp()

@@ -133,17 +133,26 @@ def cumsum(x: Tensor, dim: int) -> Tensor:
 
 @operation()
 def cumprod(x: Tensor, dim: int) -> Tensor:
-    """The running product along `dim`."""
+    """The running product along `dim`.
+
+    Burn's gradient divides by each factor: [nan, 0, 0] for [0, 2, 3], here [9, 0, 0].
+    """
     return unary(CUMPROD, x, positive_dim(x, dim))
 
 
 @operation()
 def cummin(x: Tensor, dim: int) -> Tensor:
-    """The smallest element so far along `dim`."""
+    """The smallest element so far along `dim`.
+
+    Burn's gradient of [nan, 1, 2] is [1, 1, 1], here [3, 0, 0]: the nan stays.
+    """
     return unary(CUMMIN, x, positive_dim(x, dim))
 
 
 @operation()
 def cummax(x: Tensor, dim: int) -> Tensor:
-    """The largest element so far along `dim`."""
+    """The largest element so far along `dim`.
+
+    Burn's gradient of [nan, 1, 2] is [1, 1, 1], here [3, 0, 0]: the nan stays.
+    """
     return unary(CUMMAX, x, positive_dim(x, dim))

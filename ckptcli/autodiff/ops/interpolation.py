@@ -27,7 +27,10 @@ INTERPOLATE = axis_maps_op("interpolate")
 def interpolate(
     x: Tensor, output_size: Sequence[int], mode: str, align_corners: bool = True
 ) -> Tensor:
-    """The last two dims resized; `mode` is nearest, bilinear or bicubic."""
+    """The last two dims resized; `mode` is nearest, bilinear or bicubic.
+
+    Burn's is nan beside an infinite neighbour whose weight is 0; here that has no part in it.
+    """
     sizes = spatial_sizes(x, 2, "interpolate")
     if mode not in MODES:
         raise ShapeError(f"`interpolate` has no mode `{mode}`", f"use {' or '.join(MODES)}")

@@ -103,7 +103,10 @@ HYPOT = Op(
 
 @operation("powi")
 def powf(lhs: Tensor, rhs: Tensor) -> Tensor:
-    """lhs ** rhs, element by element; one node whatever the exponents are."""
+    """lhs ** rhs, element by element; one node whatever the exponents are.
+
+    Burn's gradient is nan of an exponent 2 at base 0, and of a base 0 at exponent 0; here 0.
+    """
     return binary(POWF, lhs, rhs)
 
 
@@ -145,5 +148,8 @@ def sqrt(x: Tensor) -> Tensor:
 
 @operation()
 def hypot(lhs: Tensor, rhs: Tensor) -> Tensor:
-    """sqrt(lhs**2 + rhs**2) without overflow."""
+    """sqrt(lhs**2 + rhs**2) without overflow.
+
+    Burn's gradient divides by the hypotenuse first: inf at (1e-40, 1e-40), here 0.707.
+    """
     return binary(HYPOT, lhs, rhs)

@@ -167,13 +167,19 @@ def mean_dim(x: Tensor, dim: int) -> Tensor:
 
 @operation()
 def prod(x: Tensor) -> Tensor:
-    """The product of all elements, shape (1,)."""
+    """The product of all elements, shape (1,).
+
+    Burn's gradient divides by each factor: [nan, 0, 0] for [0, 2, 3], here [6, 0, 0].
+    """
     return unary(PROD, x)
 
 
 @operation()
 def prod_dim(x: Tensor, dim: int) -> Tensor:
-    """The product over `dim`, which stays with size 1."""
+    """The product over `dim`, which stays with size 1.
+
+    Burn's gradient divides by each factor: [nan, 0, 0] for [0, 2, 3], here [6, 0, 0].
+    """
     return unary(PROD_DIM, x, positive_dim(x, dim))
 
 

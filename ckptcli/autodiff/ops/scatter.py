@@ -198,7 +198,11 @@ def scatter(x: Tensor, dim: int, indices: Any, values: Tensor, update: str = "ad
 
 @operation()
 def scatter_nd(x: Tensor, indices: Any, values: Tensor, update: str = "add") -> Tensor:
-    """x with values put where index vectors point; `update` is add, assign, mul, min or max."""
+    """x with values put where index vectors point; `update` is add, assign, mul, min or max.
+
+    Burn's gradient of max and min judges by the old element: x = [1] and values [3, 5] at one place
+    give the values [1, 1], here [0, 1].
+    """
     op = _op_for(_SCATTER_ND, "scatter_nd", update)
     mask = x.node.tracked | values.node.tracked << 1
     return many(op, [x, values], (*index_vectors(x, indices, "scatter_nd"), mask))

@@ -41,7 +41,10 @@ SORT = Op(
 
 @operation()
 def sort(x: Tensor, dim: int, descending: bool = False) -> Tensor:
-    """The elements in order along `dim`."""
+    """The elements in order along `dim`.
+
+    Burn's descending order has nan last; here first, as the largest, which it is for `max`.
+    """
     return unary(SORT, x, (positive_dim(x, dim), descending))
 
 

@@ -146,7 +146,10 @@ def cosh(x: Tensor) -> Tensor:
 
 @operation()
 def tanh(x: Tensor) -> Tensor:
-    """The hyperbolic tangent."""
+    """The hyperbolic tangent.
+
+    Burn's gradient 1 - tanh(x)**2 is 0 at 10 in float32, here 8.24e-9.
+    """
     return unary(TANH, x)
 
 
@@ -164,19 +167,28 @@ def acos(x: Tensor) -> Tensor:
 
 @operation()
 def atan(x: Tensor) -> Tensor:
-    """The arc tangent."""
+    """The arc tangent.
+
+    Burn's gradient squares x: 0 at 1e19 in float32, here 1e-38.
+    """
     return unary(ATAN, x)
 
 
 @operation()
 def asinh(x: Tensor) -> Tensor:
-    """The inverse of the hyperbolic sine."""
+    """The inverse of the hyperbolic sine.
+
+    Burn's gradient squares x: 0 at 1e20 in float32, here 1e-20.
+    """
     return unary(ASINH, x)
 
 
 @operation()
 def acosh(x: Tensor) -> Tensor:
-    """The inverse of the hyperbolic cosine, for x >= 1."""
+    """The inverse of the hyperbolic cosine, for x >= 1.
+
+    Burn's gradient squares x: 0 at 1e20 in float32, here 1e-20; nan below 1, where Burn has one.
+    """
     return unary(ACOSH, x)
 
 
@@ -188,5 +200,9 @@ def atanh(x: Tensor) -> Tensor:
 
 @operation()
 def atan2(y: Tensor, x: Tensor) -> Tensor:
-    """The angle of the point (x, y)."""
+    """The angle of the point (x, y).
+
+    Burn's gradient squares both: inf at (1e-20, 1e-20) in float32, here 5e19; nan at (1, inf),
+    here 0.
+    """
     return binary(ATAN2, y, x)

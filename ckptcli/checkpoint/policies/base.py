@@ -34,7 +34,8 @@ class ValueInfo:
     Attributes:
         op: the op that made it.
         name: its name, if it has one.
-        batch_dims: leading dims over which a product is repeated.
+        batch_dims: leading dims over which a product is repeated, counted from the last, as
+            broadcasting does.
     """
 
     op: str
