@@ -318,3 +318,12 @@ def test_help_reads_no_file(ckpt: Command, tmp_path: Path) -> None:
     assert ckpt("run", "--help").err == ""
     assert ckpt("config", "--config", "absent.toml", "--help").code == 0
     assert ckpt("config", "--config", "absent.toml").code == 2
+
+
+def test_an_integer_that_no_number_holds_is_wrong(ckpt: Command, tmp_path: Path) -> None:
+    burn_toml(tmp_path, f"[ckpt]\nthreshold = 1{'0' * 400}\nmax-time = -1{'0' * 400}\n")
+    result = ckpt("config")
+    assert result.code == 0
+    assert "which is larger than `--threshold` can be" in result.err
+    assert "threshold = 2.0" in result.out
+    assert ckpt("config", "--config", "burn.toml").code == 2

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from ckptcli.cli.stops import Stops
 from tests.test_endings import ENDLESS, SMALL, ckpt, start, wait_for
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="needs POSIX signals")
@@ -153,3 +154,18 @@ def test_a_repository_runs_no_program_of_its_own(tmp_path: Path) -> None:
     done = ckpt(*SMALL, "--reps", "1", "--json", cwd=tmp_path)
     assert json.loads(done.stdout)["origin"]["commit"]
     assert not (tmp_path / "ran").exists()
+
+
+def test_a_signal_while_the_result_is_told_lets_it_be_told(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    told = []
+    with Stops(None) as stops:
+        stops.measured()
+        os.kill(os.getpid(), signal.SIGINT)
+        told.append("the result")
+        os.kill(os.getpid(), signal.SIGINT)
+        told.append("more of it")
+    assert told == ["the result"]
+    assert stops.exit_code == 130
+    assert capsys.readouterr().err == "interrupted: stopped while the result was told\n"

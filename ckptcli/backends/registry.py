@@ -132,14 +132,15 @@ def place_of(device: str) -> tuple[str, str]:
     Raises:
         UsageError: no library has such a device.
     """
-    there = [(name, of) for name, library in libraries().items() for of in _devices(library)]
-    if device == AUTO:
-        gpus = [(name, of.name) for name, of in there if of.is_gpu]
-        return gpus[0] if gpus else (there[0][0], there[0][1].name)
     wanted = _whole_name(device)
-    for name, of in there:
-        if of.name == wanted:
-            return name, wanted
+    there: list[tuple[str, DeviceFacts]] = []
+    for name, library in libraries().items():  # none is loaded after the one that is taken
+        for of in _devices(library):
+            there.append((name, of))
+            if of.is_gpu if device == AUTO else of.name == wanted:
+                return name, of.name
+    if device == AUTO:
+        return there[0][0], there[0][1].name
     names = ", ".join(dict.fromkeys(of.name for _, of in there))
     raise UsageError(
         f"no array library here has a device `{wanted}`",

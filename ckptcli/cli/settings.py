@@ -82,4 +82,7 @@ def _refused(option: Option, value: object) -> WrongValue | None:
     except click.BadParameter as error:
         complaint = f"which `{option.flag}` does not take: {error.message.rstrip('.')}"
         return wrong_value(option.key, value, complaint, "see `ckpt run --help`")
+    except OverflowError:  # an integer of TOML has no bound
+        complaint = f"which is larger than `{option.flag}` can be"
+        return wrong_value(option.key, value, complaint, "see `ckpt run --help`")
     return None
