@@ -59,9 +59,15 @@ def _measure_and_report(
     stops: Stops,
 ) -> int:
     from ckptcli.profiling.out_of_memory import PassOutOfMemory
-    from ckptcli.report.formats import exporter_for
+    from ckptcli.report.formats import Exporter, draws_pass, exporter_for, no_pass
 
-    with Exports(options.export, options.data, exporter_for) as exports:
+    def choose(path: str, format_name: str | None) -> Exporter[RunRecord]:
+        exporter = exporter_for(path, format_name)
+        if draws_pass(exporter) and not subject.has_pass:
+            raise no_pass(exporter.suffixes[0])
+        return exporter
+
+    with Exports(options.export, options.data, choose) as exports:
         try:
             record = _record(subject, options, command, exports, stops)
         except PassOutOfMemory as error:

@@ -45,6 +45,7 @@ class RunSubject(Protocol):
     Attributes:
         is_special: whether it is meant rather than the workload, which is meant without it.
         modules: what has to be imported before signals count: no import survives an interrupt.
+        has_pass: whether a row's pass will be known op by op.
         engine_names: the engines to open.
         row_names: how conditions may call the rows.
         has_reference: whether changes can be asked for.
@@ -52,6 +53,7 @@ class RunSubject(Protocol):
 
     is_special: ClassVar[bool]
     modules: ClassVar[Sequence[str]]
+    has_pass: ClassVar[bool]
     engine_names: Sequence[str]
     row_names: Sequence[str]
     has_reference: bool

@@ -25,6 +25,7 @@ class ModuleSubject:
 
     is_special: ClassVar[bool] = True
     modules: ClassVar[Sequence[str]] = ("ckptcli.profiling.module_profile",)
+    has_pass: ClassVar[bool] = False
 
     def __init__(self, options: RunOptions, line: Line) -> None:
         self._text = options.peers.module_text or ""

@@ -37,6 +37,7 @@ class WorkloadSubject:
 
     is_special: ClassVar[bool] = False
     modules: ClassVar[Sequence[str]] = ("ckptcli.profiling.profile",)
+    has_pass: ClassVar[bool] = True
 
     def __init__(self, options: RunOptions, line: Line) -> None:
         self._options = options
