@@ -59,12 +59,15 @@ def render_pictures(record: RunRecord, screen: Screen) -> str:
     return screen.render(*[*_pictures(record, screen)][1:])
 
 
-def next_commands(record: RunRecord) -> Sequence[str]:
-    """What a reader of this screen may want next; commands that run the same workload."""
+def next_commands(record: RunRecord, *, has_page: bool = False) -> Sequence[str]:
+    """What a reader of this screen may want next; commands that run the same workload.
+
+    `has_page` is whether there is a page of the run already.
+    """
     again = run_table.command_line(record)
     if again is None:
         return ()
-    commands = [f"{again} --export report.html"]
+    commands = [] if has_page else [f"{again} --export report.html"]
     if _is_unclear(record):
         longer = run_table.command_line(record, max(ENOUGH_REPS, 2 * record.rounds))
         commands.insert(0, str(longer))

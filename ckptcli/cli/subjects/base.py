@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from ckptcli.measure.record import RunRecord
     from ckptcli.measure.rounds import Plan
     from ckptcli.options.commands.run import RunOptions
+    from ckptcli.options.option import Option
     from ckptcli.peers.base import Engine
 
 
@@ -73,6 +74,9 @@ class RunSubject(Protocol):
         Raises:
             CkptError: it cannot be opened.
         """
+
+    def takes(self, option: Option) -> bool:
+        """Whether the option has an effect on what is measured; call after `open`."""
 
     def before(self, stdout_is_data: bool) -> list[str]:
         """What comes before the first pass; warnings."""
