@@ -6,13 +6,23 @@ Machine output keeps SI base units; only the screen uses these. An unknown figur
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
 UNKNOWN = "n/a"
 
+_DECIMAL = ("B", "KB", "MB", "GB", "TB", "PB")
 _BINARY = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 _DURATIONS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
+
+SIZE_UNITS = {
+    **{unit: 1000.0**power for power, unit in enumerate(_DECIMAL)},
+    **{unit: 1024.0**power for power, unit in enumerate(_BINARY)},
+}
+"""What a size may end with, and how many bytes it is."""
+
+DURATION_UNITS = {**{name: unit_s for unit_s, name in _DURATIONS}, "us": 1e-6}
+"""What a time may end with, and how many seconds it is."""
 
 
 def mebibytes(size_bytes: int | None) -> str:
@@ -90,15 +100,29 @@ def interval(middle_s: float, low_s: float | None, high_s: float | None) -> str:
 
 
 def parse_size(text: str) -> float:
-    """Bytes from `64MiB`, `1.5 GiB`, `4096` or `4096B`.
+    """Bytes from `64MiB`, `1.5 GB`, `4096` or `4096B`.
 
     Raises:
-        ValueError: not a number with a binary unit.
+        ValueError: not a number with one of `SIZE_UNITS`.
     """
+    return _parsed(text, SIZE_UNITS)
+
+
+def parse_duration(text: str) -> float:
+    """Seconds from `1.5ms`, `20 us`, `2s` or `2`.
+
+    Raises:
+        ValueError: not a number with one of `DURATION_UNITS`.
+    """
+    return _parsed(text, DURATION_UNITS)
+
+
+def _parsed(text: str, known: Mapping[str, float]) -> float:
+    """A number, times its unit where it has one; case does not matter."""
     stripped = text.strip()
-    for power, unit in reversed(list(enumerate(_BINARY))):
+    for unit in sorted(known, key=len, reverse=True):
         if stripped.lower().endswith(unit.lower()):
-            return float(stripped[: -len(unit)]) * 1024.0**power
+            return float(stripped[: -len(unit)]) * known[unit]
     return float(stripped)
 
 

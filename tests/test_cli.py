@@ -463,7 +463,7 @@ def test_a_wrong_name_lists_all(ckpt: Command) -> None:
         ("--backend", list(libraries())),
     ):
         told = ckpt("run", option, "qqqqqqqq").err
-        forms = ["FILE.py:FUNCTION" if name == PROGRAM else name for name in names]
+        forms = ["FILE.py:MAKE" if name == PROGRAM else name for name in names]
         assert f"known: {', '.join(sorted(forms))}\n" in told
 
 

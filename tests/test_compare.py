@@ -184,6 +184,8 @@ def test_another_version_of_the_array_library_is_another_machine() -> None:
         "library is `PyTorch 2.4.0` and `PyTorch 2.13.0`"
     ]
     assert verdicts(base, new) == {"unclear"}
+    with pytest.raises(UsageError, match="layers is not set in the base, `2` in the other"):
+        compare(run_record(workload={"name": "trg", "title": "x"}), run_record())
     with pytest.raises(UsageError, match=r"device is `Numpy\(Cpu\)` and `Torch\(Cpu\)`"):
         compare(run(), new)
 

@@ -8,10 +8,11 @@ import pytest
 
 from ckptcli.errors import UnknownNameError, UsageError
 from ckptcli.measure.analysis import analysed
-from ckptcli.measure.conditions import Subject, fired, parse_condition
+from ckptcli.measure.conditions import EXACT, TIMES, Subject, fired, parse_condition
 from ckptcli.measure.record import RunRecord
 from ckptcli.measure.rounds import Plan, Sample
 from ckptcli.measure.row import Passes
+from ckptcli.options.output import METRICS
 from ckptcli.profiling.profile import profile
 from ckptcli.workloads.silu import SiluWorkload
 
@@ -48,6 +49,11 @@ SLOWER = [1.10 * t for t in STEADY]
         ("peak_bytes > 4096", (None, "peak_bytes", ">", 4096.0, False)),
         ("remat:every=2.recomputed <= 20", ("remat:every=2", "recomputed", "<=", 20.0, False)),
         ("backward > 250%", (None, "backward", ">", 250.0, True)),
+        ("peak_bytes > 64 KB", (None, "peak_bytes", ">", 64e3, False)),
+        ("ledger_peak_bytes > 2kib", (None, "ledger_peak_bytes", ">", 2048.0, False)),
+        ("time > 1.5ms", (None, "time", ">", 1.5e-3, False)),
+        ("backward > 20 us", (None, "backward", ">", 20 * 1e-6, False)),
+        ("time > 2 s", (None, "time", ">", 2.0, False)),
         ("forward > 1e-3", (None, "forward", ">", 1e-3, False)),
     ],
 )
@@ -68,6 +74,24 @@ def test_grammar(text: str, parts: tuple[object, ...]) -> None:
 def test_what_is_no_condition_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match="--fail-on"):
         parse_condition(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "taken"),
+    [
+        ("time > 3x", "a time is in seconds, or ends with s ms µs ns us; or with %"),
+        ("peak_bytes > 1ms", "a size is in bytes, or ends with B KB"),
+        ("recomputed > 1s", "recomputed is a number of nodes, or ends with %"),
+    ],
+)
+def test_a_value_of_no_known_unit_names_those_that_are(text: str, taken: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        parse_condition(text)
+    assert taken in str(refused.value)
+
+
+def test_the_help_names_every_metric() -> None:
+    assert set(METRICS) == {*TIMES, *EXACT}
 
 
 def test_an_unknown_metric_names_the_nearest() -> None:

@@ -213,12 +213,36 @@ def test_the_environment_of_flags_and_lists(ckpt: Command, monkeypatch: pytest.M
     assert setting(result, "strategy")[0] == ["balanced", "none"]
 
 
+@pytest.mark.parametrize(
+    ("variable", "text", "values"),
+    [
+        ("FAIL_ON", "peak_bytes > -90%", ["peak_bytes > -90%"]),
+        ("FAIL_ON", "peak_bytes > -90%; time > 5%", ["peak_bytes > -90%", "time > 5%"]),
+        ("FAIL_ON", "peak_bytes > 1\n time > 5% \n;", ["peak_bytes > 1", "time > 5%"]),
+        ("EXPORT", "my run.json;b.md", ["my run.json", "b.md"]),
+        ("STRATEGY", " none\n balanced ", ["none", "balanced"]),
+        ("FAIL_ON", " ; ", None),
+    ],
+)
+def test_a_variable_of_several_values_is_taken_apart(
+    ckpt: Command, monkeypatch: pytest.MonkeyPatch, variable: str, text: str, values: object
+) -> None:
+    monkeypatch.setenv(f"CKPT_{variable}", text)
+    assert setting(ckpt("config", "--json"), variable.lower().replace("_", "-"))[0] == values
+
+
 def test_processes_keep_the_limit_of_time(ckpt: Command) -> None:
     """Each stops at its share, after the nine rounds that any limit leaves."""
     limit = ("--processes", "2", "--max-time", "0.001", "-l", "1", "-n", "8", "--threads", "1")
     record = ckpt("run", *limit, "--json").json
     assert (record["processes"], record["rounds"]) == (2, 18)
     assert record["config"]["max_time_s"] == 0.001
+
+
+def test_a_record_has_no_settings_of_other_workloads(ckpt: Command) -> None:
+    config = ckpt("run", "-l", "1", "-n", "8", "--reps", "1", "--json").json["config"]
+    assert (config["layers"], config["n"], config["workload_text"]) == (1, 8, "silu")
+    assert not {"op", "chi", "merge", "rounds", "steps"} & set(config)
 
 
 # What is wrong.
@@ -276,7 +300,8 @@ def test_a_wrong_variable_is_named(ckpt: Command, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv("CKPT_LAYERS", "many")
     result = ckpt("run")
     assert result.code == 2
-    assert "environment variable CKPT_LAYERS: 'many' is not a valid integer" in result.err
+    told = "environment variable CKPT_LAYERS: `many` is not a whole number of at least 1"
+    assert told in result.err
     assert ckpt("config", "-l", "2").code == 0
 
 

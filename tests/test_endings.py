@@ -69,6 +69,46 @@ def test_a_killed_run_loses_no_finished_round(
     assert sorted(os.listdir(tmp_path)) == ["run.json"]
 
 
+COUNTED = """
+def make(device):
+    w = device.normal((4, 4)).require_grad()
+
+    def loss():
+        with open("passes", "a") as file:
+            file.write(".")
+        return (w @ w).sum()
+
+    return loss
+"""
+"""A program that leaves a mark for each of its passes."""
+
+
+def stopped_after(passes: int, folder: Path, number: signal.Signals) -> tuple[int, str, str]:
+    """A run over processes that gets a signal after so many passes: its code, stdout and stderr."""
+    (folder / "counted.py").write_text(COUNTED)
+    program = ["run", "--workload", "counted.py:make", "--reps", "8000", "--processes", "2"]
+    process = start(*program, "--export", "run.json", "-q", cwd=folder)
+    marks, deadline = folder / "passes", time.monotonic() + 100
+    while not marks.exists() or marks.stat().st_size < passes:
+        assert time.monotonic() < deadline, "the passes were never run"
+        time.sleep(0.05)
+    process.send_signal(number)
+    out, err = process.communicate(timeout=60)
+    return process.returncode, out, err
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_stopped_process_among_several_loses_no_finished_round(
+    tmp_path: Path, number: signal.Signals, code: int
+) -> None:
+    returned, out, err = stopped_after(3000, tmp_path, number)
+    assert (returned, err) == (code, "")
+    assert finished_rounds(tmp_path / "run.json") >= 1
+    assert "partial: the run ended early" in out
+    assert sorted(os.listdir(tmp_path)) == ["counted.py", "passes", "run.json"]
+
+
 @pytest.mark.slow
 def test_a_timeout_ends_with_124_and_keeps_what_is_complete(tmp_path: Path) -> None:
     done = ckpt(*ENDLESS, "--timeout", "3", "--export", "run.json", cwd=tmp_path)

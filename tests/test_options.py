@@ -16,6 +16,7 @@ from click.shell_completion import CompletionItem, ShellComplete
 from ckptcli.cli.command import OptionsCommand
 from ckptcli.cli.line import Line
 from ckptcli.cli.main import COMMANDS as EVERY_COMMAND, root
+from ckptcli.cli.modules import SUBJECT as MODULE_SUBJECT
 from ckptcli.cli.names import NAMES
 from ckptcli.cli.runs import child_arguments, recorded
 from ckptcli.cli.settings import checked_defaults
@@ -123,6 +124,19 @@ def test_the_keys_of_a_record_are_those_that_saved_files_have() -> None:
     }
 
 
+def test_a_record_has_the_settings_that_its_workload_takes_alone() -> None:
+    silu = Subject(WORKLOAD, "silu", frozenset({"layers", "n"}))
+    kept = recorded(run_options(), lambda option: takes(silu, option))
+    assert {"layers", "n", "seed", "threads", "workload_text"} <= set(kept)
+    assert not {"op", "chi", "merge", "steps"} & set(kept)
+
+
+def test_the_record_of_a_module_has_no_workload() -> None:
+    kept = recorded(run_options(), lambda option: takes(MODULE_SUBJECT, option))
+    assert {"module_text", "seed", "reps"} <= set(kept)
+    assert not {"workload_text", "layers", "n", "op"} & set(kept)
+
+
 def test_the_line_of_a_record_carries_its_settings() -> None:
     config = recorded(run_options(threads=3, perturb_text="ulp", no_reference=True, warmup=4))
     line = command_line(run_record(none_record(), balanced_record(), config=config)) or ""
@@ -166,8 +180,9 @@ def test_a_flag_its_variable_and_its_key_give_the_same_value(
     if option.not_in_settings:
         assert option.key not in settings_of(options_classes())
         return
+    between = ";" if option.has_blanks else " "
     monkeypatch.setenv(
-        variable_of(option.key), " ".join(value) if isinstance(value, tuple) else f"{value}"
+        variable_of(option.key), between.join(value) if isinstance(value, tuple) else f"{value}"
     )
     assert parsed(arguments, command)[option.name] == value
     monkeypatch.delenv(variable_of(option.key))

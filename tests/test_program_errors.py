@@ -8,6 +8,7 @@ import pytest
 
 from ckptcli import device
 from ckptcli.checkpoint.strategies.registry import parse_strategy
+from ckptcli.checkpoint.user_code import load_name
 from ckptcli.cli.main import run_command
 from ckptcli.errors import (
     CkptError,
@@ -147,8 +148,8 @@ def test_a_wrong_program_is_a_wrong_command_line(told: Command, case: str) -> No
     ("text", "error", "message"),
     [
         ("absent.py:make", UsageError, "`absent.py` cannot be loaded: FileNotFoundError"),
-        ("absent.py", UsageError, r"`absent.py` names no function; write `absent.py:FUNCTION`"),
-        ("program", UsageError, "write `FILE.py:FUNCTION`"),
+        ("absent.py", UsageError, r"`absent.py` names no function; write `absent.py:MAKE`"),
+        ("program", UsageError, "write `FILE.py:MAKE`"),
         ("absent.pie:make", UnknownNameError, "unknown workload `absent.pie`"),
     ],
 )
@@ -186,6 +187,14 @@ def make(device):
         memory_pass(workload, device(), parse_strategy("balanced"))
 
 
+def test_names_that_a_file_imports_are_not_offered(tmp_path: Path) -> None:
+    path = tmp_path / "mine.py"
+    path.write_text("import math\nimport os.path as path\nmake = build = None\n")
+    with pytest.raises(UnknownNameError) as refused:
+        load_name(f"{path}:zzzz")
+    assert refused.value.hint == "known: build, make"
+
+
 def test_a_file_without_its_suffix_is_asked_after(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -193,7 +202,8 @@ def test_a_file_without_its_suffix_is_asked_after(
     (tmp_path / "mine.py").write_text("")
     for text, hint in [
         ("mine:make", "did you mean `mine.py:make`?"),
-        ("yours:make", "known: FILE.py:FUNCTION, chain, graph, silu, trg"),
+        ("yours:make", "known: FILE.py:MAKE, chain, graph:FILE, silu, trg"),
+        ("grap", "did you mean `graph:FILE`?"),
         ("trk", "did you mean `trg`?"),
     ]:
         assert run_command(["log", "--workload", text]) == 2

@@ -1,4 +1,4 @@
-"""`--workload FILE.py:FUNCTION`: a program of the user's own, in every command."""
+"""`--workload FILE.py:MAKE`: a program of the user's own, in every command."""
 
 from __future__ import annotations
 

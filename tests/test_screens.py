@@ -20,6 +20,7 @@ from ckptcli.measure.record import RunRecord
 from ckptcli.measure.row import Row
 from ckptcli.measure.trace import TimelinePoint
 from ckptcli.report.console import next_commands, render_run
+from ckptcli.report.readings import answer
 from ckptcli.report.screen import Screen
 from ckptcli.report.surroundings import machine_line
 from tests.helpers import DATA
@@ -187,7 +188,9 @@ def test_the_answer_comes_first_one_paragraph_a_row() -> None:
 @pytest.mark.parametrize("run", RUNS)
 def test_quiet_is_the_beginning_of_the_screen_up_to_the_tables(run: str) -> None:
     quiet, plain = screen(run, 100, kind="quiet"), screen(run, 100)
-    assert plain.startswith(quiet)
+    shown, mark, _ = quiet.partition("\npartial: the run ended early")
+    assert plain.startswith(shown)
+    assert bool(mark) == RUNS[run]().partial
     assert "device = " in plain
     assert "device = " not in quiet
 
@@ -224,6 +227,14 @@ def test_next_commands_run_the_same_workload() -> None:
     assert export.endswith(" --export report.html")
     longer, _ = next_commands(unclear())
     assert "--reps 49" in longer
+    assert list(next_commands(run_record(), has_page=True)) == []
+
+
+def test_a_row_without_anything_to_compare_with_has_no_word() -> None:
+    alone = replace(balanced_record(), reference=False, judgement=None)
+    record = run_record(alone)
+    assert record.reference is None
+    assert answer(alone, record).startswith("peak ")
 
 
 @pytest.mark.parametrize("width", [60, 80, 120])

@@ -21,6 +21,7 @@ from ckptcli.profiling.profile import profile
 from ckptcli.report.console import Screen, render_run
 from ckptcli.report.distribution import histogram_text
 from ckptcli.workloads.silu import SiluWorkload
+from tests.picture_records import module
 from tests.records import balanced_record, changed, none_record, run_record
 
 Show = Callable[..., str]
@@ -42,6 +43,35 @@ def show(
         return captured.err if code else captured.out
 
     return run
+
+
+def test_warnings_go_to_stderr_as_those_of_a_run(
+    show: Show, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shown = show(run_record(warnings=("the machine was busy",)))
+    assert "busy" not in shown
+    assert run_command(["show", "a.json"]) == 0
+    assert capsys.readouterr().err == "warning: the machine was busy\n"
+    assert run_command(["show", "a.json", "-q"]) == 0
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize(
+    "options", [["--timeline"], ["--export", "t.svg"], ["--export", "t.png"]], ids=str
+)
+def test_a_picture_of_the_pass_is_refused_where_no_row_has_one(
+    show: Show, tmp_path: Path, options: list[str]
+) -> None:
+    told = show(module(), *options, code=2)
+    assert "shows the pass op by op, and no row has one" in told
+    assert [path.name for path in tmp_path.iterdir()] == ["a.json"]
+
+
+@pytest.mark.parametrize("is_quiet", [False, True])
+def test_a_partial_run_is_marked_once(is_quiet: bool) -> None:
+    text = render_run(run_record(partial=True), Screen(200), quiet=is_quiet)
+    assert text.count("partial: the run ended early") == 1
+    assert "partial" not in render_run(run_record(), Screen(200), quiet=is_quiet)
 
 
 # The pure part.

@@ -55,7 +55,11 @@ def load_name(text: str) -> object:
     path = Path(f"{stem}{SUFFIX}")
     module = _run(path)
     if not hasattr(module, name):
-        known = [known for known in vars(module) if not known.startswith("_")]
+        known = [
+            known
+            for known, value in vars(module).items()
+            if not known.startswith("_") and not isinstance(value, ModuleType)
+        ]
         raise UnknownNameError(f"name in `{path}`:", name, known)
     value: object = getattr(module, name)
     return value

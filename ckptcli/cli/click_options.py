@@ -9,12 +9,23 @@ import click
 
 from ckptcli.cli.names import NAMES, completing, listed
 from ckptcli.options.option import Option
-from ckptcli.options.variables import variable_of
+from ckptcli.options.variables import values_in, variable_of
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
 _METAVARS = {"integer": "N", "number": "X"}
+
+
+class WholeRange(click.IntRange):
+    """A whole number within bounds; what is none is told what is."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        try:
+            int(value)
+        except ValueError:
+            self.fail(f"`{value}` is not a whole number{_bounds(self)}", param, ctx)
+        return super().convert(value, param, ctx)
 
 
 class FiniteRange(click.FloatRange):
@@ -23,10 +34,22 @@ class FiniteRange(click.FloatRange):
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> float:
+        try:
+            float(value)
+        except ValueError:
+            self.fail(f"`{value}` is not a number{_bounds(self)}", param, ctx)
         number: float = super().convert(value, param, ctx)
         if not math.isfinite(number):
             self.fail(f"{value} is not a finite number", param, ctx)
         return number
+
+
+def _bounds(of: click.IntRange | FiniteRange) -> str:
+    """` of at least 1`, ` above 0 and at most 8`; "" without bounds."""
+    least = "above" if of.min_open else "of at least"
+    known = [(least, of.min), ("of at most" if of.min is None else "at most", of.max)]
+    parts = [f"{words} {bound:g}" for words, bound in known if bound is not None]
+    return f" {' and '.join(parts)}" if parts else ""
 
 
 class FilePath(click.types.StringParamType):
@@ -49,6 +72,12 @@ class DeclaredOption(click.Option):
         self.declaration = declaration
         short = [f"-{declaration.short}"] if declaration.short else []
         super().__init__([*short, declaration.flag, declaration.name], **_attributes(declaration))
+
+    def value_from_envvar(self, ctx: click.Context) -> Any:
+        if self.declaration.kind != "strings":
+            return super().value_from_envvar(ctx)
+        text = self.resolve_envvar_value(ctx)
+        return None if text is None else values_in(text, self.declaration.has_blanks) or None
 
 
 def _attributes(option: Option) -> dict[str, Any]:
@@ -82,7 +111,7 @@ def type_of(option: Option) -> click.ParamType[Any]:
     if option.choices:
         return click.Choice(option.choices)
     if option.kind == "integer":
-        return click.IntRange(_whole(option.at_least), _whole(option.at_most))
+        return WholeRange(_whole(option.at_least), _whole(option.at_most))
     if option.kind == "number":
         least = option.at_least if option.above is None else option.above
         return FiniteRange(least, option.at_most, min_open=option.above is not None)

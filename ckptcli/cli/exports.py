@@ -85,6 +85,10 @@ class Exports(Generic[Result]):
         self._stack.callback(file.close)
         self._files.append((exporter, file))
 
+    def writes(self, format_name: str) -> bool:
+        """Whether a file has this format, and was not given up."""
+        return any(exporter.name == format_name for exporter, _ in self._files)
+
     def write(self, result: Result) -> None:
         """Replace the content of every file; the first failure of each is kept for `check`."""
         for exporter, file in list(self._files):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -18,6 +18,7 @@ from ckptcli.cli.subjects.base import Measurement, RunSubject
 from ckptcli.exit_codes import FAILED, FAILED_CONDITION, UNTRUSTWORTHY, WRONG
 from ckptcli.options.commands.run import RunOptions
 from ckptcli.options.listing import options_of, values_of
+from ckptcli.options.option import Option
 from ckptcli.options.words import child_words
 from ckptcli.units import duration
 
@@ -60,9 +61,15 @@ def _measure_and_report(
     stops: Stops,
 ) -> int:
     from ckptcli.profiling.out_of_memory import PassOutOfMemory
-    from ckptcli.report.formats import exporter_for
+    from ckptcli.report.formats import Exporter, draws_pass, exporter_for, no_pass
 
-    with Exports(options.export, options.data, exporter_for) as exports:
+    def choose(path: str, format_name: str | None) -> Exporter[RunRecord]:
+        exporter = exporter_for(path, format_name)
+        if draws_pass(exporter) and not subject.has_pass:
+            raise no_pass(exporter.suffixes[0])
+        return exporter
+
+    with Exports(options.export, options.data, choose) as exports:
         try:
             record = _record(subject, options, command, exports, stops)
         except PassOutOfMemory as error:
@@ -72,7 +79,7 @@ def _measure_and_report(
         exports.write(record)
         _print(options, record, exports)
         warn(record.warnings, options.notes.quiet)
-        _tell_next(options, record)
+        _tell_next(options, record, exports)
         exports.check()
         code = _tell_failures(record.failures)
         return _exit_code(record, gates, options.strictness.strict, code) or stops.exit_code
@@ -107,7 +114,7 @@ def _record(
     measurement = Measurement(
         plan=Plan(rounds.reps, rounds.warmup, rounds.max_time_s, options.workload.seed),
         threshold=options.threshold.threshold_percent / 100.0,
-        config=recorded(options),
+        config=recorded(options, subject.takes),
         command=command,
         tell=tell,
         finished=finished,
@@ -144,11 +151,15 @@ def child_arguments(options: RunOptions) -> list[str]:
     return [*words, *backend_words(options.device)]
 
 
-def recorded(options: RunOptions) -> dict[str, object]:
-    """The settings to keep in the record, by the names of the options."""
+def recorded(
+    options: RunOptions, is_taken: Callable[[Option], bool] = lambda _: True
+) -> dict[str, object]:
+    """The settings to keep in the record, by the names of the options: those that are taken."""
+    taken = {option.name for option in options_of(RunOptions) if is_taken(option)}
     return {
         name: list(value) if isinstance(value, tuple) else value
         for name, value in sorted(values_of(options).items())
+        if name in taken
     }
 
 
@@ -174,13 +185,13 @@ def _print(options: RunOptions, record: RunRecord, exports: Exports[RunRecord]) 
         click.echo(text, nl=False, color=True)
 
 
-def _tell_next(options: RunOptions, record: RunRecord) -> None:
+def _tell_next(options: RunOptions, record: RunRecord, exports: Exports[RunRecord]) -> None:
     """What a reader of the screen may want next, on stderr."""
     if stdout_is_data(options.export, options.data):
         return
     from ckptcli.report.console import next_commands
 
-    for command in next_commands(record):
+    for command in next_commands(record, has_page=exports.writes("html")):
         hint(f"next: {command}", options.notes.quiet)
 
 

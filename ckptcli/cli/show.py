@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ckptcli.cli.command import options_command
+from ckptcli.cli.streams import warn
 from ckptcli.errors import UsageError
 from ckptcli.visible import visible
 
@@ -62,6 +63,8 @@ def _print(options: ShowOptions, record: RunRecord, views: Sequence[str]) -> Non
 
         texts = [render_run(record, screen, verbose=options.details.verbose)]
     click.echo("\n".join(texts), nl=False, color=True)
+    if not views:
+        warn(record.warnings, options.notes.quiet)
 
 
 def _statistics(record: RunRecord, screen: Screen) -> Iterator[str]:
@@ -84,8 +87,12 @@ def _histogram(record: RunRecord, screen: Screen) -> Iterator[str]:
 
 def _timeline(record: RunRecord, screen: Screen) -> Iterator[str]:
     from ckptcli.report.console import render_pictures
+    from ckptcli.report.formats import no_pass
 
-    yield render_pictures(record, screen)
+    pictures = render_pictures(record, screen)
+    if not pictures.strip():
+        raise no_pass("--timeline")
+    yield pictures
 
 
 _VIEWS = {"stats": _statistics, "hist": _histogram, "timeline": _timeline}

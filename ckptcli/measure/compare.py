@@ -34,14 +34,21 @@ _Pair: TypeAlias = tuple[Row, Row]
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A field in which the two runs differ."""
+    """A field in which the two runs differ; None is what a run does not have."""
 
     field: str
     base: object
     new: object
 
     def __str__(self) -> str:
+        if self.base is None or self.new is None:
+            base, new = _named(self.base), _named(self.new)
+            return f"{self.field} is {base} in the base, {new} in the other"
         return f"{self.field} is `{self.base}` and `{self.new}`"
+
+
+def _named(value: object) -> str:
+    return "not set" if value is None else f"`{value}`"
 
 
 @dataclass(frozen=True, slots=True)

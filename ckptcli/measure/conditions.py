@@ -4,7 +4,8 @@
 
 A condition on a time fires only when the near end of the 95 % interval crosses the value, so that
 noise does not fail a build; a condition on an exact figure fires on the figure. With `%` the change
-against the reference (or base) is compared, without it the value in seconds, bytes or nodes.
+against the reference (or base) is compared, without it the value in seconds (`2ms`), bytes
+(`64KiB`, `64KB`) or nodes.
 
 Source: issues of criterion.rs (824), pytest-benchmark (219) and asv (550) on gates that fail on
 noise, or never.
@@ -84,7 +85,9 @@ def parse_condition(text: str) -> Condition:
     try:
         value = float(value_text[:-1]) if percent else _value(metric, value_text)
     except ValueError:
-        raise UsageError(f"`--fail-on {text}`: `{value_text}` is not a value", _EXAMPLE) from None
+        raise UsageError(
+            f"`--fail-on {text}`: `{value_text}` is not a value", _taken(metric)
+        ) from None
     return Condition(text.strip(), match["strategy"], metric, match["op"], value, percent)
 
 
@@ -129,8 +132,19 @@ def fired(condition: Condition, subjects: Sequence[Subject]) -> list[str]:
 
 
 def _value(metric: str, text: str) -> float:
-    """Bytes take a unit; seconds and nodes are plain numbers."""
+    """Bytes and seconds take a unit; nodes are a plain number."""
+    if metric in TIMES:
+        return units.parse_duration(text)
     return units.parse_size(text) if metric.endswith("_bytes") else float(text)
+
+
+def _taken(metric: str) -> str:
+    """What stands for a value of the metric."""
+    if metric in TIMES:
+        return f"a time is in seconds, or ends with {' '.join(units.DURATION_UNITS)}; or with %"
+    if metric.endswith("_bytes"):
+        return f"a size is in bytes, or ends with {' '.join(units.SIZE_UNITS)}; or with %"
+    return f"{metric} is a number of nodes, or ends with %"
 
 
 def _near_end(condition: Condition, subject: Subject) -> float | None:

@@ -59,6 +59,8 @@ class Option:
         not_in_settings: why no file and no variable can set it; "" if they can.
         not_from_found: what it does that a burn.toml may not ask for which was only found, never
             named; "" for nothing.
+        has_blanks: whether one of several values may have blanks in it, so that its variable does
+            not separate them by blanks.
     """
 
     help: str
@@ -83,6 +85,7 @@ class Option:
     named_if_changed: bool = False
     not_in_settings: str = ""
     not_from_found: str = ""
+    has_blanks: bool = False
 
     @property
     def flag(self) -> str:

@@ -35,6 +35,7 @@ class ExportOptions(Options):
         key="export",
         metavar="FILE",
         names="file",
+        has_blanks=True,
         not_from_found="a file that would be written",
         subjects=_PROFILES,
         refused_by=_LOST,
@@ -114,16 +115,29 @@ class QuietOptions(Options):
     )
 
 
+METRICS = (
+    "time",
+    "forward",
+    "backward",
+    "saved_bytes",
+    "peak_bytes",
+    "ledger_peak_bytes",
+    "recomputed",
+)
+"""What a condition can be on."""
+
+
 class GateOptions(Options):
     """What decides the exit code."""
 
     conditions: tuple[str, ...] = option(
         (),
-        "Exit with 3 if it holds, repeatable: [STRATEGY.]METRIC OP VALUE[%], METRIC of time, "
-        "forward, backward, saved_bytes, peak_bytes, recomputed.",
+        "Exit with 3 if it holds, repeatable: [STRATEGY.]METRIC OP VALUE[%], METRIC of "
+        f"{', '.join(METRICS)}.",
         section="Exit codes for scripts",
         key="fail-on",
         metavar="EXPR",
+        has_blanks=True,
         subjects=_PROFILES,
         refused_by=_LOST,
         not_in_child="the parent judges the whole",

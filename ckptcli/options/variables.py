@@ -17,6 +17,16 @@ def variable_of(key: str) -> str:
     return PREFIX + key.replace("-", "_").upper()
 
 
+def values_in(text: str, has_blanks: bool) -> list[str]:
+    """The values that a variable gives an option that takes several: words, but of values that may
+    have blanks the parts between `;` or ends of lines.
+    """
+    if not has_blanks:
+        return text.split()
+    parts = (part.strip() for line in text.splitlines() for part in line.split(";"))
+    return [part for part in parts if part]
+
+
 def unknown_variables(names: Iterable[str], keys: Iterable[str]) -> Iterator[str]:
     """A sentence for each of the variables `names` that has our prefix and stands for no key."""
     known = {variable_of(key): key for key in keys}

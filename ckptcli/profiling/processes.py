@@ -2,15 +2,22 @@
 
 Memory layout, hash seed and the BLAS's threads differ from process to process and stay within one;
 samples of one process are therefore not independent (pyperf). Each process runs the whole command.
+
+Invariant: a round that is complete when the run is stopped is in the record, whichever process made
+it. A process is a session of its own, so that a terminal's interrupt reaches it through its parent
+alone: one that came twice would break the record off while it is told.
 """
 
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
+import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import IO
 
 from ckptcli.errors import CkptError
 from ckptcli.exit_codes import STOPPED
@@ -19,6 +26,17 @@ from ckptcli.measure.record import RunRecord
 from ckptcli.measure.record_json import read_record
 from ckptcli.measure.row import Passes, Row
 from ckptcli.profiling.parent import child_command
+
+TELLING_S = 4.0
+"""What a process that is stopped may take to tell its rounds; `--timeout` ends all soon after."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """What a process has told, and why it was stopped, if it was."""
+
+    record: RunRecord | None
+    stopped: str | None = None
 
 
 def run_in_processes(
@@ -31,7 +49,7 @@ def run_in_processes(
     """Run `ckpt run ARGUMENTS` in `processes` processes, one after the other, and merge.
 
     `arguments` make the command print its record as JSON. An interrupt ends after the rounds that
-    are complete.
+    are complete, those of the process that runs included.
 
     Raises:
         CkptError: a process failed.
@@ -40,7 +58,11 @@ def run_in_processes(
     try:
         for done in range(processes):
             progress("process", done, processes)
-            records.append(_run(arguments))
+            told = _run(arguments)
+            if told.record is not None and (told.stopped is None or _adds(told.record, records)):
+                records.append(told.record)
+            if told.stopped is not None:
+                raise KeyboardInterrupt(told.stopped)
             finished(replace(merged(records), partial=done + 1 < processes))
     except KeyboardInterrupt as stop:
         if not records:
@@ -50,23 +72,59 @@ def run_in_processes(
     return merged(records)
 
 
-def _run(arguments: Sequence[str]) -> RunRecord:
+def _adds(stopped: RunRecord, records: Sequence[RunRecord]) -> bool:
+    """Whether a process that was stopped has what others lack: before its first round it may not
+    even have every strategy.
+    """
+    return stopped.rounds > 0 or not records
+
+
+def _run(arguments: Sequence[str]) -> _Told:
     """One process. It gets its settings from `arguments` alone: no burn.toml, no `CKPT_*`."""
-    with _pipe() as pipe:
-        done = subprocess.run(
+    with (
+        _pipe() as pipe,
+        tempfile.TemporaryFile() as out,  # a pipe would lose what was read when a signal came
+        tempfile.TemporaryFile() as err,
+    ):
+        process = subprocess.Popen(
             child_command(["run", "--config", os.devnull, *arguments], pipe),
-            capture_output=True,
-            encoding="utf-8",
-            check=False,
+            stdout=out,
+            stderr=err,
             env={name: value for name, value in os.environ.items() if not name.startswith("CKPT_")},
             pass_fds=() if pipe is None else (pipe,),
+            start_new_session=True,
         )
-    if done.returncode in STOPPED:
-        raise KeyboardInterrupt("interrupted")
-    has_record = done.stdout.startswith("{")  # also where a strategy ran out of memory
-    if not has_record:
-        raise CkptError(f"a measuring process ended with {done.returncode}: {done.stderr.strip()}")
-    return read_record(done.stdout, "the output of a measuring process")
+        stopped = _ended(process)
+        text, complaint = (_text_of(file) for file in (out, err))
+    if stopped is None and process.returncode in STOPPED:
+        stopped = "interrupted"
+    has_record = text.startswith("{")  # also where a strategy ran out of memory
+    if has_record:
+        return _Told(read_record(text, "the output of a measuring process"), stopped)
+    if stopped is None:
+        raise CkptError(f"a measuring process ended with {process.returncode}: {complaint}")
+    return _Told(None, stopped)
+
+
+def _ended(process: subprocess.Popen[bytes]) -> str | None:
+    """Wait for the end; why it was stopped, if this process was told to stop meanwhile."""
+    try:
+        process.wait()
+    except KeyboardInterrupt as stop:
+        if os.name == "posix":
+            process.send_signal(signal.SIGINT)
+        try:
+            process.wait(TELLING_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        return str(stop) or "interrupted"
+    return None
+
+
+def _text_of(file: IO[bytes]) -> str:
+    file.seek(0)
+    return file.read().decode("utf-8", "replace").strip()
 
 
 @contextmanager

@@ -19,7 +19,13 @@ from ckptcli.report.looks import word_style
 from ckptcli.report.progress_lines import row_lines
 from ckptcli.report.readings import answer, readings, title, why
 from ckptcli.report.screen import Screen
-from ckptcli.report.surroundings import heading, machine_line, origin_line, rounds_line
+from ckptcli.report.surroundings import (
+    heading,
+    machine_line,
+    origin_line,
+    partial_line,
+    rounds_line,
+)
 from ckptcli.report.timeline_text import timeline_text
 
 Part = str | Text | Table
@@ -31,7 +37,9 @@ ENOUGH_REPS = 49
 def render_run(
     record: RunRecord, screen: Screen, *, verbose: bool = False, quiet: bool = False
 ) -> str:
-    """The whole screen, ready to print; `quiet` leaves the answers and the table alone."""
+    """The whole screen, ready to print; `quiet` leaves the answers and the table alone, and
+    what is partial marked.
+    """
     parts: list[Part] = [
         screen.wrapped(heading(record), style="bold"),
         *(_answer(row, record, screen) for row in record.rows),
@@ -39,6 +47,8 @@ def render_run(
         screen.draw(run_table.table(record)),
         *_gradients(record, screen),
     ]
+    if quiet and record.partial:
+        parts += ["", screen.wrapped(partial_line(record))]
     if not quiet:
         parts += _details(record, screen, verbose)
     return screen.render(*parts)
@@ -49,12 +59,15 @@ def render_pictures(record: RunRecord, screen: Screen) -> str:
     return screen.render(*[*_pictures(record, screen)][1:])
 
 
-def next_commands(record: RunRecord) -> Sequence[str]:
-    """What a reader of this screen may want next; commands that run the same workload."""
+def next_commands(record: RunRecord, *, has_page: bool = False) -> Sequence[str]:
+    """What a reader of this screen may want next; commands that run the same workload.
+
+    `has_page` is whether there is a page of the run already.
+    """
     again = run_table.command_line(record)
     if again is None:
         return ()
-    commands = [f"{again} --export report.html"]
+    commands = [] if has_page else [f"{again} --export report.html"]
     if _is_unclear(record):
         longer = run_table.command_line(record, max(ENOUGH_REPS, 2 * record.rounds))
         commands.insert(0, str(longer))

@@ -32,8 +32,11 @@ SAID_BY_THE_ANSWER = frozenset({"effective"})
 
 
 def answer(row: Row, record: RunRecord) -> str:
-    """One line: verdict, peak, held, time, gradient."""
-    return f"{verdict(row, record)}: {figures(row, record)}"
+    """One line: verdict, peak, held, time, gradient; no word where there is nothing to judge by."""
+    word = verdict(row, record)
+    if word == units.UNKNOWN and row.reason is None:
+        return figures(row, record)
+    return f"{word}: {figures(row, record)}"
 
 
 def figures(row: Row, record: RunRecord) -> str:

@@ -10,6 +10,8 @@ from ckptcli.measure.record import RunRecord
 SHORT_COMMIT = 12
 """As many digits of a commit as tell it apart."""
 
+PARTIAL = "partial: the run ended early"
+
 
 def heading(record: RunRecord) -> str:
     """The workload in words, its name once and files without their folders."""
@@ -27,9 +29,14 @@ def _without_folders(part: str) -> str:
     return f"{name}{mark}{head}{colon}{path.replace(chr(92), '/').rpartition('/')[2]}"
 
 
+def partial_line(record: RunRecord) -> str:
+    """That a run is not complete, for a screen that has no line on its rounds."""
+    return f"{PARTIAL}, after {units.count(record.rounds, 'round')}: {record.stopped}"
+
+
 def rounds_line(record: RunRecord) -> str:
     """How the times came about."""
-    partial = "; partial: the run ended early" if record.partial else ""
+    partial = f"; {PARTIAL}" if record.partial else ""
     processes = f" over {record.processes} processes" if record.processes > 1 else ""
     rounds = units.count(record.rounds, "round")
     return (

@@ -45,7 +45,7 @@ def read_graph_file(path: str) -> list[GraphCase]:
     return cases
 
 
-@workload("graph")
+@workload("graph", argument="FILE")
 def open_graph(argument: str, options: WorkloadOptions) -> list[Workload]:
     """`graph:FILE` or `graph:FILE#INDEX`: all cases of a file, or the one with this index.
 

@@ -1,4 +1,4 @@
-"""A user's own program as a workload: `FILE.py:FUNCTION`."""
+"""A user's own program as a workload: `FILE.py:MAKE`."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class ProgramWorkload(Workload):
 
 @workload(PROGRAM, "dtype", "seed")
 def open_program(argument: str, options: WorkloadOptions) -> list[Workload]:
-    """`FILE.py:FUNCTION`: the program, after it has run once.
+    """`FILE.py:MAKE`: the program, after it has run once.
 
     A dtype other than float32 is that of every tensor; with float32 dtypes are the program's own.
 
@@ -81,9 +81,7 @@ def open_program(argument: str, options: WorkloadOptions) -> list[Workload]:
         OutOfMemoryError: its forward pass does not fit in memory.
     """
     if MARK not in argument:
-        raise UsageError(
-            f"`{argument}` names no function", f"write `{argument or 'FILE.py'}:FUNCTION`"
-        )
+        raise UsageError(f"`{argument}` names no function", f"write `{argument or 'FILE.py'}:MAKE`")
     make = load_name(argument)
     check_callable(make, (None,), f"`{argument}`", "it takes the device as its one argument")
     dtype = None if options.dtype == "float32" else options.dtype

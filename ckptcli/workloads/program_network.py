@@ -26,7 +26,7 @@ SHRINK_HINT = "use smaller tensors in the program"
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """The function of a file. `text` is `FILE.py:FUNCTION`; `dtype` None is the program's own.
+    """The function of a file. `text` is `FILE.py:MAKE`; `dtype` None is the program's own.
 
     `values` are arrays that parameters have instead of the program's own, by their numbers.
     """

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import ckptcli.workloads as package
 from ckptcli.checkpoint.user_code import SUFFIX, is_user_code
-from ckptcli.errors import UnknownNameError, UsageError
+from ckptcli.errors import UnknownNameError, UsageError, nearest_name
 from ckptcli.options.listing import options_of
 from ckptcli.options.workload import WorkloadOptions
 
@@ -33,15 +33,21 @@ ExperimentOpener = Callable[[str, WorkloadOptions], "Experiment"]
 _OPENERS: dict[str, Opener] = {}
 _EXPERIMENTS: dict[str, ExperimentOpener] = {}
 _USES: dict[str, tuple[str, ...]] = {}
+_FORMS: dict[str, str] = {}
 
 OpenerFunction = TypeVar("OpenerFunction", bound=Opener)
 ExperimentFunction = TypeVar("ExperimentFunction", bound=ExperimentOpener)
 
 
-def workload(name: str, *uses: str) -> Callable[[OpenerFunction], OpenerFunction]:
-    """Decorator: makes an opener known under `name`; `uses` are the options that concern it."""
+def workload(
+    name: str, *uses: str, argument: str = ""
+) -> Callable[[OpenerFunction], OpenerFunction]:
+    """Decorator: makes an opener known under `name`; `uses` are the options that concern it, and
+    `argument` what has to follow the name, `FILE`.
+    """
 
     def enter(opener: OpenerFunction) -> OpenerFunction:
+        _FORMS[name] = f"{name}:{argument}" if argument else name
         _OPENERS[name] = opener
         _USES[name] = uses
         return opener
@@ -71,7 +77,7 @@ def options_without_effect(text: str) -> tuple[str, list[str]]:
 
 
 def open_workloads(text: str, options: WorkloadOptions) -> list[Workload]:
-    """The workloads that `NAME`, `NAME:ARGUMENT` or `FILE.py:FUNCTION` stands for, at least one.
+    """The workloads that `NAME`, `NAME:ARGUMENT` or `FILE.py:MAKE` stands for, at least one.
 
     Raises:
         UnknownNameError: no workload has this name.
@@ -103,7 +109,7 @@ def workload_names() -> list[str]:
     """What `--workload` takes, experiments too, in order."""
     _load_all()
     named = {*_OPENERS, *_EXPERIMENTS} - {PROGRAM}
-    return sorted([*named, f"FILE{SUFFIX}:FUNCTION"])
+    return sorted([*(_FORMS.get(name, name) for name in named), f"FILE{SUFFIX}:MAKE"])
 
 
 def _unknown(text: str, name: str) -> UsageError:
@@ -113,7 +119,11 @@ def _unknown(text: str, name: str) -> UsageError:
         return UsageError(
             f"unknown workload `{name}`", f"did you mean `{file}{SUFFIX}:{function}`?"
         )
-    return UnknownNameError("workload", name, workload_names())
+    forms = {form.partition(":")[0]: form for form in workload_names()}
+    nearest = nearest_name(name, forms)
+    if nearest is not None:
+        return UsageError(f"unknown workload `{name}`", f"did you mean `{forms[nearest]}`?")
+    return UnknownNameError("workload", name, forms.values())
 
 
 def _load_all() -> None:
@@ -130,7 +140,7 @@ def _files() -> frozenset[str]:
 def _name_and_argument(text: str) -> tuple[str, str]:
     """The name, whose file is loaded if there is one, and what follows it.
 
-    `FILE.py:FUNCTION`, or a file without a function, is the argument of `program`.
+    `FILE.py:MAKE`, or a file without a function, is the argument of `program`.
     """
     name, _, argument = text.partition(":")
     if name in _files():

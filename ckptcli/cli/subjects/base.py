@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from ckptcli.measure.record import RunRecord
     from ckptcli.measure.rounds import Plan
     from ckptcli.options.commands.run import RunOptions
+    from ckptcli.options.option import Option
     from ckptcli.peers.base import Engine
 
 
@@ -45,6 +46,7 @@ class RunSubject(Protocol):
     Attributes:
         is_special: whether it is meant rather than the workload, which is meant without it.
         modules: what has to be imported before signals count: no import survives an interrupt.
+        has_pass: whether a row's pass will be known op by op.
         engine_names: the engines to open.
         row_names: how conditions may call the rows.
         has_reference: whether changes can be asked for.
@@ -52,6 +54,7 @@ class RunSubject(Protocol):
 
     is_special: ClassVar[bool]
     modules: ClassVar[Sequence[str]]
+    has_pass: ClassVar[bool]
     engine_names: Sequence[str]
     row_names: Sequence[str]
     has_reference: bool
@@ -71,6 +74,9 @@ class RunSubject(Protocol):
         Raises:
             CkptError: it cannot be opened.
         """
+
+    def takes(self, option: Option) -> bool:
+        """Whether the option has an effect on what is measured; call after `open`."""
 
     def before(self, stdout_is_data: bool) -> list[str]:
         """What comes before the first pass; warnings."""

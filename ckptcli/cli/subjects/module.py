@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
 
-from ckptcli.cli.modules import ENGINE, checked_module
+from ckptcli.cli.modules import ENGINE, SUBJECT as MODULE_SUBJECT, checked_module
 from ckptcli.cli.strategy_choice import parse_strategies
+from ckptcli.options.effects import takes
 
 if TYPE_CHECKING:
     from ckptcli.checkpoint.strategies.base import Strategy
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from ckptcli.cli.subjects.base import Measurement
     from ckptcli.measure.record import RunRecord
     from ckptcli.options.commands.run import RunOptions
+    from ckptcli.options.option import Option
     from ckptcli.peers.base import Engine
 
 DEFAULT = ("none", "remat")
@@ -25,6 +27,7 @@ class ModuleSubject:
 
     is_special: ClassVar[bool] = True
     modules: ClassVar[Sequence[str]] = ("ckptcli.profiling.module_profile",)
+    has_pass: ClassVar[bool] = False
 
     def __init__(self, options: RunOptions, line: Line) -> None:
         self._text = options.peers.module_text or ""
@@ -46,6 +49,9 @@ class ModuleSubject:
     def open(self, engines: Sequence[Engine]) -> list[str]:
         (self._engine,) = engines
         return self._notes
+
+    def takes(self, option: Option) -> bool:
+        return takes(MODULE_SUBJECT, option)
 
     def before(self, stdout_is_data: bool) -> list[str]:
         del stdout_is_data

@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING, ClassVar
 from ckptcli.cli.devices import open_device
 from ckptcli.cli.experiments import experiment_of, run_experiment
 from ckptcli.cli.logger import open_log_sink
-from ckptcli.cli.programs import open_programs, program_notes
+from ckptcli.cli.programs import open_programs, program_notes, subject_of
 from ckptcli.cli.strategy_choice import check_layers, parse_strategies, perturbed_strategies
 from ckptcli.errors import UsageError
 from ckptcli.measure import OURS
+from ckptcli.options.effects import takes
+from ckptcli.options.subjects import WORKLOAD
 
 if TYPE_CHECKING:
     from ckptcli.backends.base import Backend
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from ckptcli.cli.subjects.base import Measurement
     from ckptcli.measure.record import RunRecord
     from ckptcli.options.commands.run import RunOptions
+    from ckptcli.options.option import Option
     from ckptcli.peers.base import Engine
     from ckptcli.verify.fault import Fault
     from ckptcli.workloads.base import Workload
@@ -37,6 +40,7 @@ class WorkloadSubject:
 
     is_special: ClassVar[bool] = False
     modules: ClassVar[Sequence[str]] = ("ckptcli.profiling.profile",)
+    has_pass: ClassVar[bool] = True
 
     def __init__(self, options: RunOptions, line: Line) -> None:
         self._options = options
@@ -81,6 +85,9 @@ class WorkloadSubject:
         if not options.memory.no_memory_check:
             check_fits(self._workload, self._strategies, self._backend)
         return [*notes, *_without_none(self._reference)]
+
+    def takes(self, option: Option) -> bool:
+        return takes(subject_of(WORKLOAD, self._options.program.workload_text), option)
 
     def before(self, stdout_is_data: bool) -> list[str]:
         """One untimed pass a strategy for an enabled logger."""

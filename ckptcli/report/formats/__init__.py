@@ -12,9 +12,9 @@ from typing import Any, TypeVar
 
 from ckptcli.errors import UnknownNameError, UsageError
 from ckptcli.measure.record import RunRecord
-from ckptcli.report.formats.base import REGISTRY, Exporter
+from ckptcli.report.formats.base import REGISTRY, Exporter, draws_pass, no_pass
 
-__all__ = ["Exporter", "chosen", "exporter_for", "registry"]
+__all__ = ["Exporter", "chosen", "draws_pass", "exporter_for", "no_pass", "registry"]
 
 STDOUT = "-"
 

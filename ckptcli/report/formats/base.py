@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar, Protocol, TypeVar
 
+from ckptcli.errors import UsageError
+
 if TYPE_CHECKING:
     from ckptcli.measure.record import RunRecord
 
@@ -19,8 +21,9 @@ class Exporter(Protocol[Result]):
         suffixes: ends of file names that mean this format; of several the longest wins.
         binary: whether it renders bytes.
 
-    Making one raises UsageError where something that the format needs is missing, so that it is
-    known before anything is measured.
+    A format that is about the pass alone has `draws_pass = True` too: it is refused for what has
+    none. Making one raises UsageError where something that the format needs is missing, so that it
+    is known before anything is measured.
     """
 
     name: ClassVar[str]
@@ -29,6 +32,20 @@ class Exporter(Protocol[Result]):
 
     def render(self, record: Result, /) -> str | bytes:
         """The whole content of the file; the same result gives the same content."""
+
+
+def draws_pass(exporter: object) -> bool:
+    """Whether the format has nothing to show of rows whose pass is not known op by op."""
+    return getattr(exporter, "draws_pass", False)
+
+
+def no_pass(name: str) -> UsageError:
+    """What to raise where the format or view `name` has nothing to show."""
+    return UsageError(
+        f"{name} shows the pass op by op, and no row has one: "
+        "it is known of ckpt's own engine alone",
+        "export .html, .md, .csv or .json, which have every row",
+    )
 
 
 REGISTRY: dict[str, type[Exporter[RunRecord]]] = {}

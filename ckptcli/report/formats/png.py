@@ -26,7 +26,7 @@ from ckptcli.report.charts import (
 from ckptcli.report.drawing.markup import printable
 from ckptcli.report.drawing.style import series_color, series_dash
 from ckptcli.report.drawing.timeline import highest_text, size_label
-from ckptcli.report.formats.base import register
+from ckptcli.report.formats.base import no_pass, register
 from ckptcli.report.surroundings import heading
 
 if TYPE_CHECKING:
@@ -43,16 +43,19 @@ class PngExporter:
     name: ClassVar[str] = "png"
     suffixes: ClassVar[tuple[str, ...]] = (".png",)
     binary: ClassVar[bool] = True
+    draws_pass: ClassVar[bool] = True
 
     def __init__(self) -> None:
         if importlib.util.find_spec("matplotlib") is None:
             raise UsageError("PNG needs matplotlib", "pip install 'ckptcli[plot]'")
 
     def render(self, record: RunRecord) -> bytes:
+        curves = curves_of(record)
+        if not curves:
+            raise no_pass(".png")
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
 
-        curves = curves_of(record)
         height = PLOT_INCHES + LEGEND_ROW_INCHES * max(2, len(curves))
         figure = Figure(figsize=(WIDTH_INCHES, height), dpi=DOTS_PER_INCH, layout="constrained")
         FigureCanvasAgg(figure)
@@ -60,8 +63,7 @@ class PngExporter:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a name in a script that the font has no letters for
             _draw(figure.add_subplot(), curves, heading(record))
-            if curves:
-                figure.legend(fontsize="small", loc="outside lower left", frameon=False)
+            figure.legend(fontsize="small", loc="outside lower left", frameon=False)
             figure.savefig(stream, format="png", metadata={"Software": None})
         return stream.getvalue()
 
@@ -71,7 +73,7 @@ def _draw(axes: Axes, curves: Sequence[Curve], title: str) -> None:
     for drawn in curves:
         _draw_curve(axes, drawn, span)
     points = [point for drawn in curves for point in (*drawn.forward, *drawn.backward)]
-    top = 1.12 * max((point.high_bytes for point in points), default=1)
+    top = 1.12 * max(point.high_bytes for point in points)
     ticks = byte_ticks(top)
     axes.set_ylim(0, top)
     axes.set_yticks(ticks, [size_label(tick) for tick in ticks])

@@ -19,7 +19,7 @@ from typing import Any, ClassVar
 
 from ckptcli.measure.record import RunRecord
 from ckptcli.measure.trace import Life, TimelinePoint, Trace
-from ckptcli.report.formats.base import register
+from ckptcli.report.formats.base import no_pass, register
 
 PHASES = ("forward", "recompute", "backward")
 COUNTER = "live bytes"
@@ -44,8 +44,11 @@ class TraceExporter:
     name: ClassVar[str] = "trace"
     suffixes: ClassVar[tuple[str, ...]] = (".trace.json",)
     binary: ClassVar[bool] = False
+    draws_pass: ClassVar[bool] = True
 
     def render(self, record: RunRecord) -> str:
+        if not any(trace.timeline for _, trace in record.rows_with_trace):
+            raise no_pass(".trace.json")
         events = [
             event
             for process, (row, trace) in enumerate(record.rows_with_trace, start=1)
