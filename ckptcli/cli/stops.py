@@ -66,9 +66,9 @@ class Stops:
             self._install("SIGHUP", HUNG_UP, "hung up")  # `nohup` asks for the opposite
         if self._timeout_s is not None:
             self._install("SIGALRM", TIMED_OUT, f"--timeout {self._timeout_s:g} s")
+            threading.Thread(target=self._watch, args=(self._timeout_s,), daemon=True).start()
             if hasattr(signal, "setitimer"):
                 signal.setitimer(signal.ITIMER_REAL, max(self._timeout_s, LEAST_TIMEOUT_S))
-            threading.Thread(target=self._watch, args=(self._timeout_s,), daemon=True).start()
         self._is_entered = True
         return self
 
