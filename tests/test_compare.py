@@ -312,6 +312,20 @@ def test_no_line_is_wider_than_the_screen(
     assert max(map(len, capsys.readouterr().out.splitlines())) <= width
 
 
+@pytest.mark.parametrize("width", [40, 50])
+def test_a_narrow_comparison_keeps_its_figures(
+    write: Write, capsys: pytest.CaptureFixture[str], width: int
+) -> None:
+    write("a.json", run(processes=1))
+    write("b.json", run(1.2, processes=1))
+    assert run_command(["compare", "a.json", "b.json", "--width", str(width)]) == 0
+    out = capsys.readouterr().out
+    assert re.search(r"^total .*120\.\d+ms +1\.20x", out, flags=re.M)
+    assert re.search(r"^saved .*MiB +the same", out, flags=re.M)
+    assert re.search(r"^gradients +identical", out, flags=re.M)
+    assert max(map(len, out.splitlines())) <= width
+
+
 def test_json_has_every_figure(write: Write, capsys: pytest.CaptureFixture[str]) -> None:
     write("a.json", run())
     write("b.json", run(1.2))

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
-from typing import get_args
+from collections.abc import Iterator
+from typing import Any, get_args
 
 import pytest
 
 from ckptcli.checkpoint.strategies.registry import registry
 from ckptcli.cli.main import run_command
 from ckptcli.measure.conditions import EXACT, TIMES
+from ckptcli.measure.json_schema import run_schema
 from ckptcli.measure.record import RunRecord
 from ckptcli.measure.record_json import record_object
 from ckptcli.measure.rounds import Plan
@@ -17,8 +19,9 @@ from ckptcli.measure.statistics import TimeVerdict, describe
 from ckptcli.profiling.profile import profile
 from ckptcli.report.console import render_run
 from ckptcli.report.distribution import _rows
-from ckptcli.report.glossary import ALIASES, GLOSSARY, define
+from ckptcli.report.glossary import ALIASES, GLOSSARY, define, defined_terms
 from ckptcli.report.looks import WORDS
+from ckptcli.report.run_table import COLUMNS
 from ckptcli.report.screen import Screen
 from ckptcli.workloads.silu import SiluWorkload
 
@@ -74,6 +77,35 @@ def test_every_key_of_the_json(record: RunRecord) -> None:
     assert defined(set(whole) | set(whole["strategies"][0]))
 
 
+def keys_of(schema: Any) -> Iterator[str]:
+    """The keys of all objects that a schema describes."""
+    if isinstance(schema, list):
+        for item in schema:
+            yield from keys_of(item)
+    elif isinstance(schema, dict):
+        yield from schema.get("properties", {})
+        for part in schema.values():
+            yield from keys_of(part)
+
+
+def test_every_key_of_the_schema() -> None:
+    keys = set(keys_of(run_schema()))
+    assert {"held_for_constants", "needed_by", "bytes_by_why", "strategies"} <= keys
+    assert defined(keys)
+
+
+def test_a_key_is_told_in_the_words_of_the_schema() -> None:
+    text = define("ops_per_point")[1]
+    assert "How many ops a point of the timeline stands for" in text
+    assert text.startswith("In `trace` of the JSON: ")
+
+
+def test_every_column_of_the_tables_in_each_of_their_widths() -> None:
+    names = {name for column in COLUMNS for name in (column.name, column.narrow.name)}
+    assert {"vs reference", "vs ref", "recomputed"} <= names
+    assert defined(names | {"in_use", "has_caller"})
+
+
 def test_every_word_of_burns_log_and_of_the_field() -> None:
     assert defined({"retrieve_node_output", "execute_retro_forward", "node(s) to compute"})
     assert defined({"n_required", "checkpoint", "gradient checkpointing", "peak"})
@@ -118,7 +150,8 @@ def test_every_strategy_is_defined(capsys: pytest.CaptureFixture[str]) -> None:
 def test_without_a_term_all_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     assert run_command(["explain"]) == 0
     heads = [line for line in capsys.readouterr().out.splitlines() if not line.startswith(" ")]
-    assert [head.partition(" (")[0] for head in heads] == list(GLOSSARY)
+    assert [head.partition(" (")[0] for head in heads] == list(defined_terms())
+    assert list(defined_terms())[: len(GLOSSARY)] == list(GLOSSARY)
 
 
 def test_an_unknown_term_names_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:

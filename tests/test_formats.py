@@ -373,6 +373,16 @@ def test_html_is_shown_as_far_as_it_goes() -> None:
     assert "Nothing was timed" in shown
 
 
+@pytest.mark.parametrize(
+    ("name", "has_intervals"), [("two strategies", True), ("few samples", False)]
+)
+def test_a_page_speaks_of_intervals_where_there_are_some(name: str, has_intervals: bool) -> None:
+    text = rendered("html", RECORDS[name])
+    for words in ("with exact 95 % intervals", "Bars: 95 %", "band: its 95 %"):
+        assert (words in text) == has_intervals
+    assert ("of so few rounds there is no interval" in text) == (not has_intervals)
+
+
 def test_svg_is_xml_and_names_each_op(pictured: RunRecord) -> None:
     text = rendered("svg", pictured)
     root = ElementTree.fromstring(text)

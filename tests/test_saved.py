@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -90,6 +91,19 @@ def test_the_command_prints_tables_or_one_object(capsys: pytest.CaptureFixture[s
     assert data["schema"] == "ckpt.saved/1"
     (strategy,) = data["strategies"]
     assert (strategy["saved_tensors"], strategy["saved_bytes"]) == (1, 64 * 64 * 4)
+
+
+@pytest.mark.parametrize("width", [40, 50, 60, 80, 120])
+def test_heads_of_the_table_stand_whole(capsys: pytest.CaptureFixture[str], width: int) -> None:
+    assert run_command(["saved", "-l", "2", "-n", "32", "-s", "none", "--width", str(width)]) == 0
+    _, _, head, *rest = capsys.readouterr().out.splitlines()
+    heads = ["node", "size", "op", "name", "shape", "made at", "freed after", "why"]
+    shown = re.split(r" {2,}", head.strip())
+    assert shown == heads[: len(shown)]
+    assert len(shown) >= 4
+    assert max(map(len, [head, *rest])) <= width
+    if width >= 100:
+        assert "ckptcli/workloads/silu.py:" in "\n".join(rest)
 
 
 def test_a_program_without_gradients_is_told_in_a_warning_of_one_line(

@@ -19,7 +19,7 @@ def command(words: tuple[str, ...]) -> None:
     A term of several words needs no quotes: ckpt explain gradient of a parameter.
     """
     from ckptcli.checkpoint.strategies.registry import registry
-    from ckptcli.report.glossary import GLOSSARY, define
+    from ckptcli.report.glossary import GLOSSARY, define, defined_terms
 
     if words:
         name = " ".join(words)
@@ -29,7 +29,7 @@ def command(words: tuple[str, ...]) -> None:
         else:
             click.echo(_entry(*define(name, strategies)))
         return
-    for term, definition in GLOSSARY.items():
+    for term, definition in defined_terms().items():
         click.echo(_entry(term, definition))
 
 

@@ -83,9 +83,9 @@ def _faults() -> Names:
 
 def glossary() -> Names:
     """The words that `ckpt explain` defines."""
-    from ckptcli.report.glossary import GLOSSARY
+    from ckptcli.report.glossary import defined_terms
 
-    return dict.fromkeys(GLOSSARY)
+    return dict.fromkeys(defined_terms())
 
 
 NAMES: dict[str, Callable[[], Names]] = {

@@ -8,7 +8,7 @@ Invariant: a row has a cell for each column.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 Kind = Literal["figure", "text", "word"]
@@ -71,6 +71,12 @@ class Table:
     def header(self) -> list[str]:
         """The heads of the columns."""
         return [column.name for column in self.columns]
+
+    def without(self, left_out: Column) -> Table:
+        """The table without a column."""
+        kept = [i for i, column in enumerate(self.columns) if column != left_out]
+        rows = [[row[i] for i in kept] for row in self.rows]
+        return replace(self, columns=[self.columns[i] for i in kept], rows=rows)
 
     def cells_of(self, row: Sequence[Cell]) -> Iterator[tuple[Column, Cell]]:
         """Each cell of a row with its column."""

@@ -25,13 +25,15 @@ def run_line(name: str, record: RunRecord) -> str:
 
 
 def strategy_table(entry: StrategyComparison) -> Table:
-    """One strategy: a row a figure."""
+    """One strategy: a row a figure. What goes first is what is said elsewhere: the verdict in the
+    sentences below, the base in the new figure and its ratio.
+    """
     columns = (
         Column(entry.strategy, 0, "text"),
-        Column("base", 1),
+        Column("base", 3),
         Column("new", 1),
-        Column("new / base", 1),
-        Column("verdict", 2, "word"),
+        Column("new / base", 2, short="ratio"),
+        Column("verdict", 4, "word"),
     )
     return Table(columns, list(_rows(entry)), details_from=100)
 

@@ -1,6 +1,7 @@
 """What the words and metrics of the output mean: `ckpt explain`.
 
 Invariant: every column, reason, verdict and key of the output has an entry; tests hold it to that.
+A key that is no word gets the text of the schema (`ckptcli.report.keys`), said there alone.
 Definitions say what is counted, in which unit, and where the figure comes from.
 
 Source of the words of checkpointing: Burn 0.22.1, `burn-autodiff/src/checkpoint`.
@@ -41,6 +42,8 @@ GLOSSARY = {
     "wrong on purpose.",
     "residuals": "Intermediate values that are kept so that nothing has to be computed again.",
     "region": "A part of the forward pass that a strategy computes again as one, from its inputs.",
+    "has_caller": "Of a PyTorch module in the JSON: whether a `Sequential` calls its children, so "
+    "that a region can have several.",
     "policy": "Which values of a region may be held all the same; the others are computed again.",
     "backend": "The array library that computes, on a device. `ckpt backends` lists them.",
     "device": "Where the arrays live and under which strategy the engine runs, as Burn prints it.",
@@ -270,6 +273,7 @@ ALIASES = {
     "grad_within_spread": "run-to-run spread",
     "engines": "engine",
     "grad_sum_w0": "gradient of a parameter",
+    "in_use": "in use",
     "iqr": "middle half",
     "iqr / median": "middle half",
     "iqr_share": "middle half",
@@ -315,6 +319,7 @@ ALIASES = {
     "traced_peak_backward_bytes": "peak",
     "traced_peak_forward_bytes": "peak",
     "verdict": "judgement",
+    "vs ref": "vs reference",
     "version": "schema",
     "warmup": "warm-up",
     "warnings": "warning",
@@ -323,16 +328,31 @@ ALIASES = {
 
 
 def define(term: str, others: Iterable[str] = ()) -> tuple[str, str]:
-    """The term that defines `term`, and its definition; case and spaces do not matter.
+    """The term or key that defines `term`, and its definition; case and spaces do not matter.
 
     Raises:
         UnknownNameError: no such term; names the nearest of the terms and of `others`.
     """
     name = " ".join(term.split()).lower()
     found = ALIASES.get(name, name)
-    if found not in GLOSSARY:
-        raise UnknownNameError("term", name, [*GLOSSARY, *ALIASES, *others], "ckpt explain")
-    return found, GLOSSARY[found]
+    if found in GLOSSARY:
+        return found, GLOSSARY[found]
+    from ckptcli.report.keys import key_definitions
+
+    keys = key_definitions()
+    if found not in keys:
+        known = [*GLOSSARY, *ALIASES, *keys, *others]
+        raise UnknownNameError("term", name, known, "ckpt explain")
+    return found, keys[found]
+
+
+def defined_terms() -> dict[str, str]:
+    """Every term with its definition: the glossary, then the keys of the JSON that it lacks."""
+    from ckptcli.report.keys import key_definitions
+
+    own = key_definitions().items()
+    rest = {key: text for key, text in own if key not in GLOSSARY and key not in ALIASES}
+    return {**GLOSSARY, **rest}
 
 
 def other_names(term: str) -> list[str]:

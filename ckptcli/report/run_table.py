@@ -33,15 +33,27 @@ COLUMNS = (
     Column("verdict", 5, "word"),
 )
 
-EXPLANATION = (
+_EXPLANATION = (
     "Saved: what the forward pass holds for the backward pass. Peak: the most that was live at "
     "once, parameters and input included, and the workspace of kernels where it is known. "
     "Recomputed: nodes computed a "
     "second time, and their share of the forward's floating-point operations and of the bytes that "
-    "it moves. Times: medians with exact 95 % intervals."
+    "it moves. Times: medians"
 )
 
 REFERENCE = "reference"
+
+
+def explanation(record: RunRecord) -> str:
+    """What the columns mean."""
+    if has_intervals(record):
+        return f"{_EXPLANATION} with exact 95 % intervals."
+    return f"{_EXPLANATION}; of so few rounds there is no interval, and a ratio has its range."
+
+
+def has_intervals(record: RunRecord) -> bool:
+    """Whether there are enough rounds for an exact interval of a median."""
+    return any(known.low is not None for row in record.rows if (known := row.estimate("total")))
 
 
 def table(record: RunRecord) -> Table:

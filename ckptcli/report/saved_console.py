@@ -3,15 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-
-from rich.table import Table
+from dataclasses import replace
 
 from ckptcli import units
 from ckptcli.measure.saved import PartBytes, SavedTensor, total_of
+from ckptcli.report import cells
+from ckptcli.report.cells import Cell, Column
 from ckptcli.report.screen import Screen
 
 WIDE = 100
-"""From here on lines of the program stand whole."""
+"""From here on lines of the program stand whole, if they take at most a third of the screen."""
+
+COLUMNS = (
+    Column("node", 0),
+    Column("size", 1),
+    Column("op", 2, "text"),
+    Column("name", 3, "text"),
+    Column("shape", 4, "text", folds_to=9),
+    Column("made at", 5, "text", folds_to=16),
+    Column("freed after", 6, "text", folds_to=12),
+    Column("why", 7, "text", folds_to=12),
+)
+PLACE = COLUMNS[5]
+NAME = COLUMNS[3]
+"""Which is left out where the program names nothing."""
 
 
 def render_saved(strategy: str, saved: Sequence[SavedTensor], screen: Screen) -> str:
@@ -20,34 +35,30 @@ def render_saved(strategy: str, saved: Sequence[SavedTensor], screen: Screen) ->
     title = f"{strategy}: {units.count(len(saved), 'tensor')}, {units.size(total_bytes)} held"
     if not saved:
         return screen.render(title)
-    return screen.render(title, _table(saved, screen))
+    return screen.render(title, "", screen.draw(_table(saved, screen.width)))
 
 
-def _table(saved: Sequence[SavedTensor], screen: Screen) -> Table:
-    table = screen.table()
-    for name in ("node", "size"):
-        table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("op", no_wrap=True)
+def _table(saved: Sequence[SavedTensor], width: int) -> cells.Table:
     named = any(tensor.name for tensor in saved)
-    if named:
-        table.add_column("name", no_wrap=True)
-    table.add_column("shape", overflow="fold")
-    table.add_column("made at", no_wrap=screen.width >= WIDE, overflow="fold")
-    for name in ("freed after", "why"):
-        table.add_column(name, overflow="fold")
-    for tensor in saved:
-        shape = f"{list(tensor.shape)} {tensor.dtype}"
-        table.add_row(
-            str(tensor.node),
-            units.size(tensor.bytes),
-            tensor.op or "",
-            *([tensor.name] if named else []),
-            shape,
-            tensor.source,
-            tensor.freed_at or "never",
-            tensor.why,
-        )
-    return table
+    longest = max(len(tensor.source) for tensor in saved)
+    is_whole = width >= WIDE and longest <= width // 3
+    columns = [replace(c, folds_to=None) if c == PLACE and is_whole else c for c in COLUMNS]
+    whole = cells.Table(columns, [_row(tensor) for tensor in saved])
+    return whole if named else whole.without(NAME)
+
+
+def _row(tensor: SavedTensor) -> list[Cell]:
+    texts = (
+        str(tensor.node),
+        units.size(tensor.bytes),
+        tensor.op or "",
+        tensor.name,
+        f"{list(tensor.shape)} {tensor.dtype}",
+        tensor.source,
+        tensor.freed_at or "never",
+        tensor.why,
+    )
+    return [Cell(text) for text in texts]
 
 
 def render_by_hand(parts: Sequence[PartBytes], screen: Screen) -> str:

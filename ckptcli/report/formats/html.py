@@ -56,7 +56,7 @@ def _body(record: RunRecord) -> Iterator[Markup]:
     yield _section(
         "Comparison",
         table(run_table.table(record)),
-        element("p", run_table.EXPLANATION, class_="quiet small"),
+        element("p", run_table.explanation(record), class_="quiet small"),
     )
     yield from _gradients(record)
     if record.warnings:
@@ -93,21 +93,26 @@ def _gradients(record: RunRecord) -> Iterator[Markup]:
         )
 
 
+def _bars(record: RunRecord) -> str:
+    return "Bars: 95 % intervals of the medians. " if run_table.has_intervals(record) else ""
+
+
 def _pictures(record: RunRecord) -> Iterator[Markup]:
     scatter = scatter_svg(record)
     if scatter is not None:
         caption = (
-            "Down is less memory, left is less time. Bars: 95 % intervals of the medians; "
-            "dashed lines: the reference. Below the axes: rows whose peak is not known."
+            f"Down is less memory, left is less time. {_bars(record)}"
+            "Dashed lines: the reference. Below the axes: rows whose peak is not known."
         )
         yield _figure("Time against peak", "scatter", scatter, caption)
     else:
         yield _section("Time against peak", element("p", "Nothing was timed.", class_="quiet"))
     samples = samples_svg(record)
     if samples is not None:
+        band = "; band: its 95 % interval" if run_table.has_intervals(record) else ""
         caption = (
-            "A dot a round, the first at the top of its lane. Line: the median; band: its 95 % "
-            "interval. The axis begins where the fastest round is."
+            f"A dot a round, the first at the top of its lane. Line: the median{band}. "
+            "The axis begins where the fastest round is."
         )
         yield _figure("Samples", "samples", samples, caption)
     timeline = timeline_svg(record, alone=False)
