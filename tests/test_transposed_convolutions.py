@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from ckptcli.errors import CkptError
 from tests.helpers import leaf, unwatched
 
 
@@ -45,3 +46,13 @@ def test_values_are_those_of_two_loops(
     )
     expected = scattered(x, weight, stride, padding, padding_out, dilation)
     np.testing.assert_allclose(found.numpy(), expected, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("op", ["conv1d", "conv_transpose1d"])
+@pytest.mark.parametrize("shape", [(1,), (4,), (2, 1), (1, 2, 1)])
+def test_a_bias_is_one_number_a_channel(op: str, shape: tuple[int, ...]) -> None:
+    """Anything that only broadcasts would have no gradient of its own shape."""
+    dev = unwatched("none")
+    x, weight = leaf(dev, np.ones((1, 2, 3))), leaf(dev, np.ones((2, 2, 1)))
+    with pytest.raises(CkptError, match="bias of shape"):
+        getattr(x, op)(weight, leaf(dev, np.ones(shape)))

@@ -119,6 +119,8 @@ def _weight_gradient(xp: Any, x: Any, grad: Any, weight_shape: Shape, geometry: 
 
 def bias_added(xp: Any, out: Any, bias: Any) -> Any:
     """One number a channel added."""
+    if tuple(bias.shape) != (out.shape[1],):
+        raise ValueError(f"a bias of shape {list(bias.shape)} for {out.shape[1]} channels")
     return xp.add(out, xp.reshape(bias, (1, -1, *[1] * (len(out.shape) - 2))))
 
 
