@@ -19,6 +19,7 @@ from ckptcli.measure.row import Outcome
 
 class SUBJECT:
     is_special = True
+    has_pass = False
     modules = ()
     engine_names = ()
     row_names = ("none", "half")
@@ -36,6 +37,9 @@ class SUBJECT:
 
     def open(self, engines):
         return ["beads may stick"]
+
+    def takes(self, option):
+        return True
 
     def before(self, stdout_is_data):
         return []
@@ -71,7 +75,7 @@ def run(*arguments: str) -> int:
 def test_it_is_printed_exported_judged_shown_and_compared(
     abacus: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    exports = ("a.json", "a.csv", "a.md", "a.html", "a.svg", "a.trace.json")
+    exports = ("a.json", "a.csv", "a.md", "a.html")
     assert run(*(word for name in exports for word in ("--export", name))) == 0
     captured = capsys.readouterr()
     assert "half: effective: peak 4.0 KiB instead of 8.0 KiB (-50 %)" in captured.out
@@ -85,6 +89,17 @@ def test_it_is_printed_exported_judged_shown_and_compared(
     for command in (["show", "a.json"], ["compare", "a.json", "a.json"]):
         assert run_command(command) == 0
         assert "half" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", ["a.svg", "a.trace.json"])
+def test_a_picture_of_the_pass_that_it_has_not_is_refused_before_it_is_measured(
+    abacus: Path, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    assert run("--export", name) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert "shows the pass op by op, and no row has one" in captured.err
+    assert not (abacus / name).exists()
 
 
 @pytest.mark.parametrize(

@@ -120,10 +120,11 @@ def _unknown(text: str, name: str) -> UsageError:
             f"unknown workload `{name}`", f"did you mean `{file}{SUFFIX}:{function}`?"
         )
     forms = {form.partition(":")[0]: form for form in workload_names()}
-    nearest = nearest_name(name, forms)
+    error = UnknownNameError("workload", name, forms.values())
+    nearest = nearest_name(name, forms)  # by the name alone, without what follows it
     if nearest is not None:
-        return UsageError(f"unknown workload `{name}`", f"did you mean `{forms[nearest]}`?")
-    return UnknownNameError("workload", name, forms.values())
+        error.hint = f"did you mean `{forms[nearest]}`?"
+    return error
 
 
 def _load_all() -> None:
