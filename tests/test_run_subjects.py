@@ -122,6 +122,7 @@ def test_without_it_the_workload_is_meant(capsys: pytest.CaptureFixture[str]) ->
     assert "balanced" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_a_module_is_judged_by_conditions_and_exported(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

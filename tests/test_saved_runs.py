@@ -81,7 +81,7 @@ def runs(draw: st.DrawFn) -> dict[str, Any]:
     peers = [timed_peer("torch", draw(times)), refused_peer("jax", draw(WORDS))]
     run = saved_run(draw(times), draw(times), draw(st.permutations(peers)))
     run |= {"warnings": draw(st.lists(WORDS, max_size=3)), "partial": draw(st.booleans())}
-    run["machine"]["cpu"] = draw(st.none() | WORDS)
+    run["machine"] |= {"cpu": draw(st.none() | WORDS), "accelerator": None}
     run["seed"] = draw(st.integers(0, 2**63))
     for strategy in run["strategies"]:
         strategy["saved_bytes"], strategy["after_forward_bytes"] = draw(BYTES), draw(BYTES)

@@ -82,7 +82,7 @@ def test_a_sparse_table_has_the_gradient_without_checkpoints(
     capsys: pytest.CaptureFixture[str], file: str
 ) -> None:
     assert command(f"{file}:Sparse", "--json", "-q") == 0
-    _, remat = json.loads(capsys.readouterr().out)["rows"]
+    _, remat = json.loads(capsys.readouterr().out)["strategies"]
     known = remat["agreement"]
     assert (known["loss_ulp"], known["gradient_ulp"]) == (0.0, 0.0)
 

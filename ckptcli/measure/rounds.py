@@ -228,13 +228,18 @@ def _collections() -> int:
 
 @contextmanager
 def collector_off() -> Iterator[None]:
-    """Off inside; what exists already is set aside, so that a collection between costs little."""
-    was_enabled = gc.isenabled()
+    """Off inside; what exists already is set aside, so that a collection between costs little.
+
+    What the caller has set aside stays so.
+    """
+    was_enabled, is_ours = gc.isenabled(), gc.get_freeze_count() == 0
     gc.disable()
-    gc.freeze()
+    if is_ours:
+        gc.freeze()
     try:
         yield
     finally:
-        gc.unfreeze()
+        if is_ours:
+            gc.unfreeze()
         if was_enabled:
             gc.enable()

@@ -22,7 +22,7 @@ from ckptcli.measure.machine import Machine
 from ckptcli.measure.origin import Origin
 from ckptcli.measure.record import Failure, RunRecord
 from ckptcli.measure.resident import resident_rise_bytes
-from ckptcli.measure.rounds import Plan, Rounds, Sample, Subject, run_rounds
+from ckptcli.measure.rounds import Plan, Rounds, Sample, Subject, collector_off, run_rounds
 from ckptcli.measure.row import Row
 from ckptcli.profiling.divergence import loss_warning
 from ckptcli.profiling.engine_warnings import engine_warnings
@@ -231,18 +231,20 @@ class Job:
         """One unwatched pass of each: what it raises the memory of the process by."""
         if not self.device.backend.is_cpu or self.stopped is not None:
             return
+        gc.collect()
         try:
-            for position, strategy in enumerate(self.strategies):
-                tell("process memory", position, len(self.strategies))
-                measured = self.passes[position]
-                rise = self._resident_rise(strategy)
-                memory = replace(measured.memory, process_peak_bytes=rise)
-                self.passes[position] = replace(measured, memory=memory)
-            for peer in self.peers:
-                peer.measure_process_peak()
+            with collector_off():
+                for position, strategy in enumerate(self.strategies):
+                    tell("process memory", position, len(self.strategies))
+                    measured = self.passes[position]
+                    rise = self._resident_rise(strategy)
+                    memory = replace(measured.memory, process_peak_bytes=rise)
+                    self.passes[position] = replace(measured, memory=memory)
+                for peer in self.peers:
+                    peer.measure_process_peak()
+                gc.collect()  # a program may hold itself in a cycle; timed passes need the room
         except KeyboardInterrupt as stop:
             self.stopped = str(stop) or "interrupted"
-        gc.collect()  # a program may hold itself in a cycle, and the timed passes need the room
 
     def _resident_rise(self, strategy: Strategy) -> int | None:
         """None of a pass that does not fit, which its own timed pass will tell."""
