@@ -22,3 +22,4 @@ def test_what_is_set_aside_while_measuring_is_given_back(is_enabled: bool) -> No
         assert (gc.isenabled(), gc.get_freeze_count()) == (is_enabled, before)
     finally:
         gc.enable()
+        gc.freeze()

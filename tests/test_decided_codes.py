@@ -77,6 +77,7 @@ def save_runs() -> None:
         assert run_command([*words, "--export", f"{name}.json"]) == 0
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.skipif(os.name != "posix", reason="a pipe of this kind")
 @pytest.mark.parametrize(("words", "code"), PIPED, ids=lambda words: str(words)[:40])
 def test_a_reader_that_leaves_changes_no_exit_code(

@@ -16,7 +16,7 @@ SEED = 1
         (fuzz_graph.case, 60),
         (fuzz_record.case, 20),
         (fuzz_toml.case, 20),
-        (fuzz_cli.case, 40),
+        pytest.param(fuzz_cli.case, 40, marks=pytest.mark.slow),
     ],
     ids=["graph", "record", "toml", "cli"],
 )

@@ -24,6 +24,7 @@ pytestmark = pytest.mark.skipif(os.name != "posix", reason="needs links and long
 ONCE = [*SMALL, "--reps", "1", "-q"]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

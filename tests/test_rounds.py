@@ -5,13 +5,12 @@ No test waits for a real clock; time passes only where a subject says so.
 
 from __future__ import annotations
 
-import gc
 import itertools
 import math
 import random
 import weakref
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -29,14 +28,6 @@ from tests.fake_clock import FakeClock, FakeSubject, NoisyMachine, rounds_of, ti
 
 RANKS = {9: 2, 17: 5, 25: 8, 49: 18}
 """Which smallest and largest sample bound the median at 95 % (`test_statistics` derives them)."""
-
-
-@pytest.fixture(autouse=True)
-def nothing_to_collect() -> Iterator[None]:
-    """The collection before each round finds nothing of pytest's to walk through."""
-    gc.freeze()
-    yield
-    gc.unfreeze()
 
 
 @pytest.mark.parametrize("warmup", [0, 1, 2, 3])

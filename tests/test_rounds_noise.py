@@ -5,24 +5,14 @@ Seeded runs of the simulation in `docs/statistics.md`; no clock is read.
 
 from __future__ import annotations
 
-import gc
 import math
 from collections import Counter
-from collections.abc import Iterator
 
 import pytest
 
 from ckptcli.measure.rounds import Plan
 from ckptcli.measure.statistics import paired_ratio
 from tests.fake_clock import NoisyMachine, timed, totals
-
-
-@pytest.fixture(autouse=True)
-def nothing_to_collect() -> Iterator[None]:
-    """The collection before each of a hundred thousand rounds finds nothing of pytest's."""
-    gc.freeze()
-    yield
-    gc.unfreeze()
 
 
 def test_a_steady_drift_makes_nothing_slower() -> None:
@@ -74,6 +64,7 @@ def test_four_identical_strategies_are_told_apart_no_more_often() -> None:
 
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize(("shift", "verdict"), [(1.05, "slower"), (1.0 / 1.05, "faster")])
+@pytest.mark.slow
 def test_a_shift_of_five_percent_is_found_at_25_rounds(shift: float, verdict: str) -> None:
     found = [simulated(seed, shift, Plan(reps=25, seed=seed))[0] for seed in range(500)]
     assert found.count(verdict) >= 475

@@ -68,6 +68,7 @@ def with_evil_texts() -> tuple[dict[str, Any], dict[str, Any]]:
     return whole, evil
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -88,6 +89,7 @@ def test_a_record(tmp_path: Path, arguments: list[str]) -> None:
     assert "\\x1b" in text
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     "case",
     [
@@ -151,6 +153,7 @@ def test_an_export_to_a_terminal(tmp_path: Path) -> None:
     assert text.startswith("strategy,phase")
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("begin", ["=", "+", "-", "@", "\t", "\n"])
 def test_a_cell_of_csv_is_text(tmp_path: Path, begin: str) -> None:
     data = record_object(run_record(none_record(), balanced_record()))
