@@ -24,7 +24,7 @@ from ckptcli.exit_codes import HUNG_UP, INTERRUPTED, TERMINATED, TIMED_OUT
 from ckptcli.report.output import close_all
 
 LEAST_TIMEOUT_S = 1e-3
-"""`setitimer` takes 0 for no alarm."""
+"""A timeout below is over before the body begins, without an alarm."""
 
 LATE_S = 1.0
 """After the timeout: the alarm did not arrive."""
@@ -67,8 +67,10 @@ class Stops:
         if self._timeout_s is not None:
             self._install("SIGALRM", TIMED_OUT, f"--timeout {self._timeout_s:g} s")
             threading.Thread(target=self._watch, args=(self._timeout_s,), daemon=True).start()
-            if hasattr(signal, "setitimer"):
-                signal.setitimer(signal.ITIMER_REAL, max(self._timeout_s, LEAST_TIMEOUT_S))
+            if self._timeout_s < LEAST_TIMEOUT_S:
+                self._note(TIMED_OUT, f"--timeout {self._timeout_s:g} s")
+            elif hasattr(signal, "setitimer"):
+                signal.setitimer(signal.ITIMER_REAL, self._timeout_s)
         self._is_entered = True
         return self
 
