@@ -76,9 +76,11 @@ def test_children_end_with_their_parent(tmp_path: Path, number: signal.Signals) 
     process = start(*ENDLESS, "--processes", "3", cwd=tmp_path)
     until(lambda: children_of(process.pid), "no process was started")
     children = children_of(process.pid)
+    assert all(map(is_alive, children)), "an end that nobody brought about proves nothing"
     process.send_signal(number)
     process.communicate(timeout=60)
     until(lambda: not any(map(is_alive, children)), f"{children} run on")
+    assert [child for child in children if is_alive(child)] == []
 
 
 @pytest.mark.slow
