@@ -171,3 +171,28 @@ def test_a_signal_while_the_result_is_told_lets_it_be_told(
     assert told == ["the result"]
     assert stops.exit_code == 130
     assert capsys.readouterr().err == "interrupted: stopped while the result was told\n"
+
+
+def test_a_signal_while_a_class_is_defined_is_a_stop(capsys: pytest.CaptureFixture[str]) -> None:
+    """Before Python 3.12 the interrupt becomes a RuntimeError there, as in an import."""
+
+    class Named:
+        def __set_name__(self, owner: type, name: str) -> None:
+            signal.raise_signal(signal.SIGTERM)
+
+    with Stops(None) as stops:
+        type("Owner", (), {"named": Named()})
+    assert stops.exit_code == 143
+    assert "terminated: stopped before anything was measured" in capsys.readouterr().err
+
+
+def stopped_with_a_full_disk() -> None:
+    try:
+        signal.raise_signal(signal.SIGTERM)
+    except KeyboardInterrupt:
+        raise OSError("no space") from None
+
+
+def test_an_error_while_a_run_is_ended_is_not_lost() -> None:
+    with pytest.raises(OSError, match="no space"), Stops(None):
+        stopped_with_a_full_disk()

@@ -241,7 +241,5 @@ def _is_decided(record: RunRecord) -> bool:
     """Whether there is a time verdict, and every one is clear; says why if there is none."""
     ratios = [row.ratios["total"] for row in record.rows if row.ratios and "total" in row.ratios]
     if not ratios:
-        click.echo(
-            "undecided: --strict asks for a verdict, and no two times are compared", err=True
-        )
+        say("undecided: --strict asks for a verdict, and no two times are compared")
     return bool(ratios) and all(ratio.verdict != "unclear" for ratio in ratios)

@@ -89,7 +89,7 @@ class Stops:
             # CPython notes an interrupt that leaves an exec (a dataclass has one) and would end
             # the process by SIGINT, whatever its exit code; an exec that succeeds clears the note.
             exec("")
-        if kind is KeyboardInterrupt and self.exit_code:
+        if self.exit_code and _is_interrupt(error):
             is_told = self._is_complete
             when = "while the result was told" if is_told else "before anything was measured"
             click.echo(f"{self._reason}: stopped {when}", err=True)
@@ -146,3 +146,10 @@ class Stops:
                 self._note(exit_code, reason)
 
         return stop
+
+
+def _is_interrupt(error: BaseException | None) -> bool:
+    """Whether it is one, or was made of one: a class that is being defined makes a RuntimeError."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__cause__
+    return error is not None
