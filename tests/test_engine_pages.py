@@ -1,4 +1,4 @@
-"""docs/peers.md: its commands work, its module is one, its tables are what the program does."""
+"""The pages on engines: commands work, the module is one, tables are what a run says."""
 
 from __future__ import annotations
 
@@ -16,14 +16,17 @@ from ckptcli.cli.main import run_command
 from ckptcli.peers.base import engines
 from tests.backend_kit import NEEDS_JAX, NEEDS_TORCH, skipped_without_its_engines
 
-PAGE = (Path(__file__).parent.parent / "docs" / "peers.md").read_text(encoding="utf-8")
+DOCS = Path(__file__).parent.parent / "docs"
+ENGINES, JAX, TORCH = (
+    (DOCS / f"{name}.md").read_text("utf-8") for name in ("engines", "jax", "pytorch")
+)
 COMMANDS = [
     line.removeprefix("$ ckpt ")
-    for block in re.findall(r"```console\n(.*?)```", PAGE, flags=re.S)
+    for block in re.findall(r"```console\n(.*?)```", ENGINES + JAX, flags=re.S)
     for line in block.splitlines()
 ]
 
-(FAULTS,) = re.findall(r"```sh\n(.*?)```", PAGE, flags=re.S)
+(FAULTS,) = re.findall(r"```sh\n(.*?)```", JAX, flags=re.S)
 
 
 @pytest.mark.slow
@@ -46,7 +49,7 @@ def test_the_figures_of_the_trg(command: str) -> None:
     words = shlex.split(command.removeprefix("ckpt "))
     where = "4, 0.44" if "0.44" in words else "6, 0.3"
     table = r"^\| `jax ([^`]*)`[^|]*\| {} \| within (\S+): \w+ \| ([0-9,]+) \| (.*) \|$"
-    expected = re.findall(table.format(re.escape(where)), PAGE, flags=re.M)
+    expected = re.findall(table.format(re.escape(where)), JAX, flags=re.M)
     arguments = [sys.executable, "-m", "ckptcli", *words, "--json", "-q"]
     done = subprocess.run(arguments, capture_output=True, text=True)
     peers = json.loads(done.stdout)["peers"]
@@ -65,7 +68,7 @@ def test_the_figures_of_the_trg(command: str) -> None:
 def test_the_table_of_names_is_what_the_commands_print(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    rows = dict(re.findall(r"^\| ([psh]) \| (\d \| \d \| \d) \|$", PAGE, flags=re.M))
+    rows = dict(re.findall(r"^\| ([psh]) \| (\d \| \d \| \d) \|$", JAX, flags=re.M))
     assert len(rows) == 3
     for name, row in rows.items():
         (command,) = [command for command in COMMANDS if f"names({name})" in command]
@@ -77,11 +80,11 @@ def test_the_table_of_names_is_what_the_commands_print(
 
 
 def test_the_page_has_every_engine() -> None:
-    assert set(re.findall(r"^\| `([a-z-]+)` \| [PtJ]", PAGE, flags=re.M)) >= set(engines())
+    assert set(re.findall(r"^\| `([a-z-]+)` \| [PtJ]", ENGINES, flags=re.M)) >= set(engines())
 
 
 def test_the_policies_of_the_page_exist() -> None:
-    named = re.findall(r"^\| `policy=([a-z_]+)", PAGE, flags=re.M)
+    named = re.findall(r"^\| `policy=([a-z_]+)", ENGINES, flags=re.M)
     assert len(named) == 7
     for name in named:
         arguments = {"save_from_both_policies": "(dots_saveable,nothing_saveable)"}
@@ -95,9 +98,9 @@ def test_the_module_of_the_page_is_one(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    (program,) = re.findall(r"```python\n(.*?)```", PAGE, flags=re.S)
+    (program,) = re.findall(r"```python\n(.*?)```", TORCH, flags=re.S)
     (tmp_path / "net.py").write_text(program)
-    commands = re.findall(r"^    ckpt (.*)$", PAGE, flags=re.M)
+    commands = re.findall(r"^    ckpt (.*)$", TORCH, flags=re.M)
     assert len(commands) == 3
     for command in commands:
         assert run_command([*command.split(), "-q"]) == 0
