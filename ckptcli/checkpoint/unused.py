@@ -6,6 +6,7 @@ ends early and an empty block are programs; but whoever reads a profile thinks t
 
 from __future__ import annotations
 
+from array import array
 from collections import Counter
 from collections.abc import Iterator
 
@@ -26,7 +27,7 @@ class RunFacts(Watcher):
             }
         )
         self.outer_regions: list[RegionClosed] = []
-        self.stepped: set[int] = set()
+        self._stepped = array("q")
         self.short_loops: list[tuple[int, int]] = []
         """Of loops over layers that ended early: how many ran, of how many."""
         self._loops: list[tuple[int, int]] = []
@@ -47,22 +48,23 @@ class RunFacts(Watcher):
             self.short_loops.append((ran, asked))
 
     def _take_step(self, event: StepStarted) -> None:
-        self.stepped.add(event.node_id)
+        self._stepped.append(event.node_id)
 
     def lints(self) -> Iterator[str]:
         """The lints of one pass; none on regions where no step ran, which is told elsewhere."""
         for (ran, asked), times in Counter(self.short_loops).items():
             loops = "a loop" if times == 1 else f"{times} loops"
             yield f"{loops} over {count(asked, 'layer')} ended after {ran}: the others never ran"
-        if not self.stepped:
+        if not self._stepped or not self.outer_regions:
             return
         empty = Counter(region.name for region in self.outer_regions if not region.nodes)
         for name, times in empty.items():
             yield f"region `{name}` is empty{_times(times)}: no op ran inside, put ops into it"
+        stepped = set(self._stepped)
         idle = Counter(
             region.name
             for region in self.outer_regions
-            if region.nodes and self.stepped.isdisjoint(region.nodes)
+            if region.nodes and stepped.isdisjoint(region.nodes)
         )
         for name, times in idle.items():
             yield (
