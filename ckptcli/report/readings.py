@@ -14,7 +14,7 @@ from ckptcli.measure import OURS
 from ckptcli.measure.memory import AllocatorPeak, Memory
 from ckptcli.measure.record import RunRecord
 from ckptcli.measure.row import Agreement, Row
-from ckptcli.measure.statistics import Estimate
+from ckptcli.measure.statistics import Estimate, Ratio
 from ckptcli.report.run_table import (
     by_op,
     gradients_word,
@@ -26,6 +26,9 @@ from ckptcli.report.run_table import (
 
 SHOWN_SHARE = 0.001
 """Of what is live, what makes up less than this is left out of its sentence."""
+
+_LAST_DIGIT = 0.005
+"""Ratios are shown with two decimals: what is closer is the same to a reader."""
 
 SAID_BY_THE_ANSWER = frozenset({"effective"})
 """Verdicts whose reason is the change of the peak."""
@@ -65,8 +68,21 @@ def _figures_beside(row: Row, base: Row, record: RunRecord) -> Iterator[str]:
     ratios = row.ratios if base is record.reference else row.engine_ratios
     ratio = None if ratios is None else ratios.get("total")
     if ratio is not None:
-        yield f"takes {units.ratio(ratio.median)} the time ({ratio.verdict})"
+        apart = "" if medians_apart(row, base, ratio) is None else " round by round"
+        yield f"takes {units.ratio(ratio.median)} the time{apart} ({ratio.verdict})"
     yield f"gradients {gradients_word(row, base)}"
+
+
+def medians_apart(row: Row, base: Row, ratio: Ratio) -> float | None:
+    """The ratio of the two medians, where it lies outside what the rounds say one by one: a busy
+    machine disturbs some rounds whole, which the pairs within a round do not see.
+    """
+    now_s, before_s = row.median_s("total"), base.median_s("total")
+    if now_s is None or not before_s:
+        return None
+    apart = now_s / before_s
+    is_told = ratio.low * (1.0 - _LAST_DIGIT) <= apart <= ratio.high * (1.0 + _LAST_DIGIT)
+    return None if is_told else apart
 
 
 def _reference_name(record: RunRecord) -> str:
@@ -193,6 +209,13 @@ def _time_readings(row: Row, record: RunRecord) -> Iterator[str]:
     parts = [] if total is None else list(_spread(total))
     if ratio is not None:
         parts.append(f"{ratio_interval(ratio)} the time of {_reference_name(record)}")
+        assert record.reference is not None
+        apart = medians_apart(row, record.reference, ratio)
+        if apart is not None:
+            parts.append(
+                f"that is the median of the rounds' ratios, the two medians make "
+                f"{units.ratio(apart)}: some rounds were disturbed whole"
+            )
     if parts:
         yield f"forward + backward {'; '.join(parts)}"
 
