@@ -37,8 +37,10 @@ def test_a_policy_that_counts_is_asked_once_a_value(capsys: pytest.CaptureFixtur
     """Of five products the first, third and fifth; the silu network names each after it is made."""
     strategy = "remat:every=5,policy=mine.py:every_second"
     assert run_command(["saved", "-l", "5", "-n", "16", "-s", strategy, "--json"]) == 0
-    (strategy_saved,) = json.loads(capsys.readouterr().out)["strategies"]
+    captured = capsys.readouterr()
+    (strategy_saved,) = json.loads(captured.out)["strategies"]
     assert [entry["node"] for entry in strategy_saved["saved"]] == [6, 12, 18]
+    assert "the policy of region `layers 0 to 4` allowed 3 values" in captured.err
 
 
 def test_a_policy_that_looks_for_a_name_is_asked_again_when_there_is_one(

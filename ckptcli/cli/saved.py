@@ -65,7 +65,7 @@ def _saved_by_strategies(options: SavedOptions, line: Line) -> None:
             with backend.quiet(), warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always", UntrackedBackwardWarning)
                 found = memory_pass(workload, Device(backend), strategy, False, sys.maxsize)
-            warn(dict.fromkeys(str(warning.message) for warning in caught), quiet)
+            warn(dict.fromkeys([*(str(w.message) for w in caught), *found.lints]), quiet)
             held[strategy.name] = saved_tensors(found.trace)
         _print(workload, held, options)
 
