@@ -5,7 +5,6 @@ No test waits for a real clock; time passes only where a subject says so.
 
 from __future__ import annotations
 
-import gc
 import itertools
 import math
 import random
@@ -30,11 +29,7 @@ from tests.fake_clock import FakeClock, FakeSubject, NoisyMachine, rounds_of, ti
 RANKS = {9: 2, 17: 5, 25: 8, 49: 18}
 """Which smallest and largest sample bound the median at 95 % (`test_statistics` derives them)."""
 
-
-@pytest.fixture(autouse=True, scope="module")
-def nothing_set_aside(frozen_objects: None) -> None:
-    """A measurement counts what its caller has set aside; thousands of measurements run here."""
-    gc.unfreeze()
+pytestmark = pytest.mark.usefixtures("nothing_set_aside")
 
 
 @pytest.mark.parametrize("warmup", [0, 1, 2, 3])

@@ -14,6 +14,8 @@ from ckptcli.measure.rounds import Plan
 from ckptcli.measure.statistics import paired_ratio
 from tests.fake_clock import NoisyMachine, timed, totals
 
+pytestmark = pytest.mark.usefixtures("nothing_set_aside")
+
 
 def test_a_steady_drift_makes_nothing_slower() -> None:
     """Each pass is 3 % slower than the one before it: the reversal cancels it."""
