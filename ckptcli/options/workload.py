@@ -9,7 +9,7 @@ from typing import Any
 
 from ckptcli.backends.dtypes import DTYPES
 from ckptcli.options.group import Options
-from ckptcli.options.option import option
+from ckptcli.options.option import Numbers, option
 from ckptcli.options.subjects import EXPERIMENT, MODULE, WORKLOAD
 
 
@@ -40,7 +40,7 @@ class WorkloadOptions(Options):
     )
     steps: str = _special("20", "Steps of the trg; several for some commands, 1..8,20.")
     chi: int = _special(16, "Singular values that a step of the trg keeps at most.", at_least=1)
-    beta: float = _special(0.3, "Inverse temperature of the trg.", at_least=0)
+    beta: Numbers = _special("0.3", "Inverse temperature of the trg.")
     svd_eps: float = _special(1e-12, "Broadening of the svd's gradient; 0 for none.", at_least=0)
     op: str = _special("mul", "One round of the chain.", choices=("mul", "add", "trg"))
     rounds: int | None = _special(
