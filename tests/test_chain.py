@@ -45,7 +45,11 @@ def found(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 0) ->
         ("mul", "shared", list(range(1, 19))),
         ("add", "shared", list(range(1, 13))),
         ("mul", "left", list(range(1, 19))),
+        ("mul", "ptr-eq", list(range(1, 19))),
+        ("mul", "dedup", list(range(1, 19))),
         ("trg", "shared", [1, 2, 3, 4]),
+        ("trg", "ptr-eq", [1, 2, 3, 4]),
+        ("trg", "dedup", [1, 2, 3, 4]),
         ("trg", "copy", [1, 25, 601, 14425]),
     ],
 )
@@ -108,6 +112,22 @@ def test_the_left_rule_loses_a_gradient(capsys: pytest.CaptureFixture[str]) -> N
     (sentence,) = wrong["wrong"]
     assert "without checkpoints 0.84405407362385" in sentence
     assert wrong["facts"]["same_bits"] is False
+
+
+@pytest.mark.sampled(2)
+@pytest.mark.parametrize(
+    ("merge", "on_value"), [("ptr-eq", [1, 3, 6, 10, 15]), ("dedup", [1, 2, 3, 4, 5])]
+)
+def test_the_repairs_that_the_seed_leaves_untried(
+    merge: str, on_value: list[int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of lnZ/N as of the state, and both operands' gradients; the bits without checkpoints."""
+    data = found(capsys, "--op", "trg", "--rounds", "5", "--merge", merge)
+    assert [row["entries_on_value"] for row in data["rounds"]] == on_value
+    assert [row["graphs"] for row in data["rounds"]] == [1, 2, 3, 4, 5]
+    facts = data["facts"]
+    assert (facts["same_bits"], facts["gradient_by_the_right_operand"]) == (True, 24.0)
+    assert facts["gradient"] == pytest.approx(0.744793433247367, abs=1e-12)
 
 
 def test_many_rounds_give_a_selection(capsys: pytest.CaptureFixture[str]) -> None:

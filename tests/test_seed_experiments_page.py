@@ -29,6 +29,13 @@ FIGURES = {
     "sign:4,a,5+6+7+9+10+12": ["moved by -3.45e-04", "columns 5, 6, 7, 9, 10, 12"],
     "--op mul --merge copy": ["1,023", "262,143"],
     "--op trg --rounds 4 --merge copy": ["14,425", "15,679", "0.84405407362385"],
+    "--op mul --merge ptr-eq": ["18        18       18"],
+    "--op trg --rounds 5 --merge ptr-eq": [
+        "5         5        5",
+        "15",
+        "without checkpoints the same",
+    ],
+    "--op trg --rounds 5 --merge dedup": ["5         5        5", "without checkpoints the same"],
     "--op trg --rounds 20": ["0.70449867952", "8.0 MiB kept", "66.2 MiB kept"],
 }
 """A part of a command -> what its output has."""

@@ -47,5 +47,7 @@ class WorkloadOptions(Options):
         None, "Rounds of the chain.", at_least=1, default_text="18; trg 4"
     )
     merge: str = _special(
-        "shared", "How the chain's histories merge.", choices=("shared", "copy", "left")
+        "shared",
+        "How the chain's histories merge.",
+        choices=("shared", "copy", "ptr-eq", "dedup", "left"),
     )

@@ -79,7 +79,9 @@ GLOSSARY = {
     "history": "The checkpoints that the gradient of a traced tensor has to see through.",
     "entries": "Of a history: how many records of a checkpoint there are, copies included.",
     "graphs": "Of a history: how many of its entries are different ones.",
-    "merge": "How the histories of two operands become one: shared, copied, or the left one alone.",
+    "merge": "How the histories of two operands become one: shared, the left one copied onto the "
+    "right one (copy; ptr-eq: unless both are one list; dedup: what the right one lacks), or the "
+    "left one alone.",
     # Memory.
     "ledger": "The exact account of live storages in bytes: each array that the engine owns, a "
     "view counted once with its base, from its birth to its last reference. Taken in a pass of its "
