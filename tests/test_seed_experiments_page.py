@@ -28,7 +28,7 @@ FIGURES = {
     "--steps 4..6,20 -s remat --perturb-replay": ["moved by -1.5", "step 4", "column 5"],
     "sign:4,a,5+6+7+9+10+12": ["moved by -3.45e-04", "columns 5, 6, 7, 9, 10, 12"],
     "--op mul --merge copy": ["1,023", "262,143"],
-    "--op trg --rounds 4 --merge copy": ["14,425", "15,679", "0.84405407362385"],
+    "--op trg --rounds 4 --merge copy": ["14,425", "15,679", "846", "0.84405407362385"],
     "--op mul --merge ptr-eq": ["18        18       18"],
     "--op trg --rounds 5 --merge ptr-eq": [
         "5         5        5",

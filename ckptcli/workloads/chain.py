@@ -17,6 +17,7 @@ from ckptcli.backends.base import Backend
 from ckptcli.errors import InactiveOutputError, UsageError
 from ckptcli.options.workload import WorkloadOptions
 from ckptcli.traced import Tensor, Tracer, grad, vjp
+from ckptcli.traced.program import instruction_count
 from ckptcli.workloads.chain_programs import PROGRAMS, ChainProgram
 from ckptcli.workloads.experiment import Clock, Experiment, Fact, Findings, Row, Tell
 from ckptcli.workloads.registry import experiment
@@ -58,6 +59,7 @@ class ChainExperiment:
         return (
             f"measured: rounds 1 to {MEASURED_TO}, powers of ten and the last; "
             "build: mean of the rounds since the row before; "
+            "instructions: of the program that the gradient's graph is compiled to; "
             "grad: making the gradient's graph; release: letting go of it"
         )
 
@@ -104,6 +106,7 @@ def _row(program: ChainProgram, number: int, build_s: float, clock: Clock) -> Ro
     gradient = grad(output, program.leaf)
     grad_s = clock() - start_s
     on_gradient = gradient.checkpoints().entries
+    instructions = instruction_count([gradient])
     on_output = {} if output is program.state else _entries_on(output)
     start_s = clock()
     del gradient
@@ -114,6 +117,7 @@ def _row(program: ChainProgram, number: int, build_s: float, clock: Clock) -> Ro
         "graphs": count.graphs,
         **on_output,
         "entries_on_gradient": on_gradient,
+        "instructions": instructions,
         "build_s": build_s,
         "grad_s": grad_s,
         "release_s": release_s,
