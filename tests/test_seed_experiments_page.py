@@ -36,7 +36,20 @@ FIGURES = {
         "without checkpoints the same",
     ],
     "--op trg --rounds 5 --merge dedup": ["5         5        5", "without checkpoints the same"],
-    "--op trg --rounds 20": ["0.70449867952", "8.0 MiB kept", "66.2 MiB kept"],
+    "--op placeholder": ["placeholder User { id: 0 } has no runtime input binding"],
+    "--beta 0.3,0.44,0.5 --rounds 4": [
+        "0.84405407362385",
+        "1.56284702810384",
+        "18 programs",
+        ", 0 later",
+    ],
+    "--beta 0.3,0.44,0.5 --rounds 20": [
+        "0.7044986795",
+        "1.40278527491",
+        "1.7455834681500",
+        "21 programs",
+    ],
+    "--op trg --rounds 20": ["0.7044986795", "8.0 MiB kept", "66.2 MiB kept"],
 }
 """A part of a command -> what its output has."""
 

@@ -40,11 +40,13 @@ class WorkloadOptions(Options):
     )
     steps: str = _special("20", "Steps of the trg; several for some commands, 1..8,20.")
     chi: int = _special(16, "Singular values that a step of the trg keeps at most.", at_least=1)
-    beta: Numbers = _special("0.3", "Inverse temperature of the trg.")
+    beta: Numbers = _special("0.3", "Inverse temperature of the trg; several of the chain.")
     svd_eps: float = _special(1e-12, "Broadening of the svd's gradient; 0 for none.", at_least=0)
-    op: str = _special("mul", "One round of the chain.", choices=("mul", "add", "trg"))
+    op: str = _special(
+        "mul", "One round of the chain.", choices=("mul", "add", "trg", "placeholder")
+    )
     rounds: int | None = _special(
-        None, "Rounds of the chain.", at_least=1, default_text="18; trg 4"
+        None, "Rounds of the chain.", at_least=1, default_text="18; trg 4; placeholder 1"
     )
     merge: str = _special(
         "shared",

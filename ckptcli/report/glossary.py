@@ -79,6 +79,8 @@ GLOSSARY = {
     "history": "The checkpoints that the gradient of a traced tensor has to see through.",
     "entries": "Of a history: how many records of a checkpoint there are, copies included.",
     "graphs": "Of a history: how many of its entries are different ones.",
+    "anew": "Of several betas: with a graph that is built for this beta, and a checkpoint after "
+    "each step, which runs at once and so needs beta as data.",
     "instructions": "Of a traced program: the ops that each run of it carries out, in a flat list.",
     "merge": "How the histories of two operands become one: shared, the left one copied onto the "
     "right one (copy; ptr-eq: unless both are one list; dedup: what the right one lacks), or the "

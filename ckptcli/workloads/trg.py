@@ -28,13 +28,17 @@ from ckptcli.workloads.base import ByHand, Exact, ForwardResult, Workload
 from ckptcli.workloads.ising import exact_values
 from ckptcli.workloads.registry import workload
 from ckptcli.workloads.trg_by_hand import kept_by_hand
-from ckptcli.workloads.trg_tensors import EVEN, initial_tensor, kept_ranks, renormalised, trace
+from ckptcli.workloads.trg_tensors import (
+    EVEN,
+    MOST_BETA,
+    initial_tensor,
+    kept_ranks,
+    renormalised,
+    trace,
+)
 
 MOST_STEPS = 1000
 """Beyond 1023 steps 2^-steps is no normal number; the value has long converged."""
-
-MOST_BETA = 100.0
-"""The initial tensor has elements of exp(2 beta); the sum of their squares must be finite."""
 
 
 class TrgNetwork:
