@@ -19,6 +19,15 @@ COMMANDS = [
 FIGURES = {
     "log -s none --level full": ["1 node(s) to compute"],
     "log -s balanced --level full": ["{ value: 7 }: 2 node(s)", "{ value: 5 }: 3 node(s)"],
+    "sines20 --level basic --sort": ["39 visits", "(today 39), 190 look-ups", "1,140 comparisons"],
+    "sines40 --level basic --sort": ["79 visits", "(today 79), 780 look-ups", "9,880 comparisons"],
+    "squares16 --level basic --sort": [
+        "65,566 visits",
+        "(today 47), 131,038 look-ups",
+        "196,317 c",
+    ],
+    "recurrent.py:make --level basic --sort": ["about 10^15 visits", "(today 729), about 10^16"],
+    "log -l 8 -n 64 --level basic --sort": ["61 visits", "(today 54), 29 look-ups", "14 comp"],
     "run -s none -s balanced --reps 9": [
         *("in_use =    36.0 MiB", "in_use =   128.0 MiB", "in_use =    68.0 MiB"),
         *("132.0 MiB", "80.0 MiB", "recomputes 7 mul, 8 sigmoid", "-89171.2"),
