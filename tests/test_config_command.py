@@ -68,11 +68,19 @@ def test_keys_are_written_with_either_dash() -> None:
     assert (read.unknown, read.wrong) == ((), ())
 
 
+@pytest.mark.parametrize(
+    ("value", "text"), [(0.44, "0.44"), (1, "1"), ("0.3,0.44", "0.3,0.44"), (1e-7, "1e-07")]
+)
+def test_one_number_of_several_may_stand_without_quotes(value: object, text: str) -> None:
+    assert read_defaults({"ckpt": {"beta": value}}, KINDS).values == {"beta": text}
+
+
 KINDS: dict[str, Any] = {
     "layers": "integer",
     "max-time": "number",
     "no-reference": "boolean",
     "dtype": "string",
+    "beta": "numbers",
     "strategy": "strings",
 }
 
@@ -85,6 +93,14 @@ KINDS: dict[str, Any] = {
         ("layers", True, "`ckpt.layers` is true, not an integer"),
         ("max_time", "5", '`ckpt.max-time` is "5", not a number'),
         ("no-reference", 1, "`ckpt.no-reference` is 1, not a boolean"),
+        pytest.param(
+            "beta",
+            16**5000,
+            "`ckpt.beta` is an integer of 20001 bits, not a number or a string of numbers",
+            id="many bits",
+        ),
+        ("beta", True, "`ckpt.beta` is true, not a number or a string of numbers"),
+        ("beta", [0.3, 0.44], "`ckpt.beta` is an array, not a number or a string of numbers"),
         ("dtype", ["float32"], "`ckpt.dtype` is an array, not a string"),
         ("strategy", ["none", 3], "`ckpt.strategy` is an array, not a string or a list of strings"),
         ("strategy", {"a": 1}, "`ckpt.strategy` is a table, not a string or a list of strings"),

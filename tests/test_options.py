@@ -61,9 +61,13 @@ def another_value(option: Option) -> Any:
         least = option.above if option.at_least is None else option.at_least
         number = max(option.default or 0, least or 0) + 1
         return number if option.kind == "integer" else float(number)
-    return {"boolean": True, "string": "a b", "strings": ("c", "d"), "pair": ("e", "f")}[
-        option.kind
-    ]
+    return {
+        "boolean": True,
+        "numbers": "1.5,2",
+        "string": "a b",
+        "strings": ("c", "d"),
+        "pair": ("e", "f"),
+    }[option.kind]
 
 
 def command_of(name: str) -> OptionsCommand:

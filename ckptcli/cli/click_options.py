@@ -14,7 +14,7 @@ from ckptcli.options.variables import values_in, variable_of
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
-_METAVARS = {"integer": "N", "number": "X"}
+_METAVARS = {"integer": "N", "number": "X", "numbers": "X[,X...]"}
 
 
 class WholeRange(click.IntRange):

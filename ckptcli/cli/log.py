@@ -13,7 +13,7 @@ import click
 
 from ckptcli.cli.command import options_command
 from ckptcli.cli.streams import warn
-from ckptcli.errors import EngineError, UnknownNameError
+from ckptcli.errors import EngineError, UnknownNameError, UsageError
 
 if TYPE_CHECKING:
     from ckptcli.backends.base import Backend
@@ -21,8 +21,12 @@ if TYPE_CHECKING:
     from ckptcli.cli.line import Line
     from ckptcli.config import LoggerSettings
     from ckptcli.events import Event, Level, Sink
+    from ckptcli.measure.sort_cost import SortCost
     from ckptcli.options.commands.log import LogOptions
     from ckptcli.workloads.base import Workload
+
+TODAY = "today"
+"""The sort of the Burn that is reproduced."""
 
 OURS = "# "
 """What lines begin with that Burn does not have."""
@@ -37,6 +41,8 @@ def command(options: LogOptions, line: Line) -> None:
     """
     from ckptcli.cli.devices import limited_threads
 
+    if options.diff and options.sort != TODAY:
+        raise UsageError("--diff prints no log, so --sort has none to count", "use one of the two")
     level = _level(options.level_name, line.found.settings)
     with limited_threads(options.device, options.notes.quiet):
         passes = _passes(options, line)
@@ -79,12 +85,12 @@ def _print_logs(
             heading = _heading(one) if len(options.strategies.strategy_texts) > 1 else ""
             for sink in sinks:
                 sink.begin(heading)
-            lines, gradients, notes = _run(one, level, options.explain, sinks)
+            logged = _run(one, level, options.explain, sinks)
             where = "" if is_one else f"case {one.case}: "
-            warn([where + note for note in notes], options.notes.quiet)
+            warn([where + note for note in logged.notes], options.notes.quiet)
             if heading and not options.data.as_json:
                 click.echo(heading)
-            _print(one, lines, gradients, options)
+            _print(one, logged, options)
 
 
 def _heading(one: _Pass) -> str:
@@ -118,6 +124,16 @@ class _Pass:
     workload: Workload
     strategy: Strategy
     backend: Backend
+
+
+@dataclass(frozen=True, slots=True)
+class _Logged:
+    """What a pass gave: its events, and what is printed of them."""
+
+    events: Sequence[Event]
+    lines: Sequence[str]
+    gradients: dict[str, list[float | None]]
+    notes: Sequence[str]
 
 
 def _level(name: str | None, settings: LoggerSettings) -> Level:
@@ -154,10 +170,8 @@ def _check(passes: Sequence[_Pass], no_memory_check: bool) -> None:
             check_fits(one.workload, [one.strategy], one.backend)
 
 
-def _run(
-    one: _Pass, level: Level, explain: bool, sinks: Sequence[Sink]
-) -> tuple[list[str], dict[str, list[float | None]], tuple[str, ...]]:
-    """Lines, gradients and warnings of one pass; the configuration's other sinks get the lines."""
+def _run(one: _Pass, level: Level, explain: bool, sinks: Sequence[Sink]) -> _Logged:
+    """One pass; the configuration's other sinks get the lines."""
     from ckptcli.events import Fanout, Recorder
     from ckptcli.profiling.log_pass import log_pass
     from ckptcli.report.explained_log import explained_log
@@ -176,30 +190,36 @@ def _run(
         name: [value if math.isfinite(value) else None for value in values]
         for name, values in logged.gradients.items()
     }
-    return lines, gradients, logged.warnings
+    return _Logged(recorder.events, lines, gradients, logged.warnings)
 
 
-def _print(
-    one: _Pass,
-    lines: Sequence[str],
-    gradients: dict[str, list[float | None]],
-    options: LogOptions,
-) -> None:
+def _print(one: _Pass, logged: _Logged, options: LogOptions) -> None:
     """The lines, Burn's as they are; or one JSON object of all."""
+    from ckptcli.report.sort_line import sort_line, sort_object
+
+    counted = options.sort != TODAY
+    cost = _old_sort_cost(logged) if counted else None
     if options.data.as_json:
         from ckptcli.cli.json_output import print_json_line
 
-        fields = {"case": one.case, "strategy": one.strategy.name, "log": lines}
-        print_json_line({**fields, "gradients": gradients})
+        fields = {"case": one.case, "strategy": one.strategy.name, "log": logged.lines}
+        sort = {"sort": sort_object(cost)} if counted else {}
+        print_json_line({**fields, **sort, "gradients": logged.gradients})
         return
     from ckptcli.cli.text_page import TextPage
 
     page = TextPage(options.screen)
-    for line in lines:
+    for line in [*logged.lines, *([OURS + sort_line(cost)] if counted else [])]:
         if line.startswith(OURS):
             page.print(page.styled(line, "cyan"), hang=len(OURS) + 2, begin=OURS)
         else:
             click.echo(line)
+
+
+def _old_sort_cost(logged: _Logged) -> SortCost | None:
+    from ckptcli.profiling.old_sort import old_sort_cost
+
+    return old_sort_cost(logged.events)
 
 
 def _burn_lines(events: list[Event], level: Level) -> list[str]:

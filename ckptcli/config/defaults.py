@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ckptcli.config.toml_file import NULL, shown
+from ckptcli.config.toml_file import MOST_SHOWN_BITS, NULL, shown
 from ckptcli.errors import nearest_name
 from ckptcli.options.option import Kind
 
@@ -22,6 +22,7 @@ _COMPLAINTS: dict[Kind, tuple[str, str]] = {
     "integer": ("not an integer", "write it without quotes and without a point"),
     "number": ("not a number", "write it without quotes"),
     "boolean": ("not a boolean", "write `true` or `false`, without quotes"),
+    "numbers": ("not a number or a string of numbers", 'write it as `0.3` or `"0.3,0.44"`'),
     "string": ("not a string", "write it in quotes"),
     "strings": ("not a string or a list of strings", 'write it as `["none", "balanced"]`'),
 }
@@ -70,7 +71,7 @@ def read_defaults(document: Mapping[str, object], kinds: Mapping[str, Kind]) -> 
         elif any(isinstance(item, str) and NULL in item for item in _items(value)):
             wrongs.append(wrong_value(key, value, "which has a null character", "leave it out"))
         else:
-            values[key] = [value] if kinds[key] == "strings" and isinstance(value, str) else value
+            values[key] = _as_option_has_it(value, kinds[key])
     return Defaults(values, tuple(unknown), tuple(wrongs))
 
 
@@ -85,6 +86,13 @@ def _unknown(name: str, kinds: Mapping[str, Kind]) -> str:
     return f"`{TABLE}.{name}` is no setting; {hint}"
 
 
+def _as_option_has_it(value: object, kind: Kind) -> object:
+    """One of several may stand alone."""
+    if kind == "numbers":
+        return str(value)
+    return [value] if kind == "strings" and isinstance(value, str) else value
+
+
 def _items(value: object) -> list[object]:
     return value if isinstance(value, list) else [value]
 
@@ -96,6 +104,9 @@ def _has_kind(value: object, kind: Kind) -> bool:
         return isinstance(value, int)
     if kind == "number":
         return isinstance(value, int | float)
+    if kind == "numbers":
+        is_small = not isinstance(value, int) or value.bit_length() <= MOST_SHOWN_BITS
+        return isinstance(value, int | float | str) and is_small
     if kind == "strings" and isinstance(value, list):
         return all(isinstance(item, str) for item in value)
     return isinstance(value, str)

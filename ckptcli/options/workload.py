@@ -9,7 +9,7 @@ from typing import Any
 
 from ckptcli.backends.dtypes import DTYPES
 from ckptcli.options.group import Options
-from ckptcli.options.option import option
+from ckptcli.options.option import Numbers, option
 from ckptcli.options.subjects import EXPERIMENT, MODULE, WORKLOAD
 
 
@@ -40,12 +40,16 @@ class WorkloadOptions(Options):
     )
     steps: str = _special("20", "Steps of the trg; several for some commands, 1..8,20.")
     chi: int = _special(16, "Singular values that a step of the trg keeps at most.", at_least=1)
-    beta: float = _special(0.3, "Inverse temperature of the trg.", at_least=0)
+    beta: Numbers = _special("0.3", "Inverse temperature of the trg; several of the chain.")
     svd_eps: float = _special(1e-12, "Broadening of the svd's gradient; 0 for none.", at_least=0)
-    op: str = _special("mul", "One round of the chain.", choices=("mul", "add", "trg"))
+    op: str = _special(
+        "mul", "One round of the chain.", choices=("mul", "add", "trg", "placeholder")
+    )
     rounds: int | None = _special(
-        None, "Rounds of the chain.", at_least=1, default_text="18; trg 4"
+        None, "Rounds of the chain.", at_least=1, default_text="18; trg 4; placeholder 1"
     )
     merge: str = _special(
-        "shared", "How the chain's histories merge.", choices=("shared", "copy", "left")
+        "shared",
+        "How the chain's histories merge.",
+        choices=("shared", "copy", "ptr-eq", "dedup", "left"),
     )
