@@ -261,7 +261,8 @@ def test_unknown_keys_warn_with_the_nearest_name(ckpt: Command, tmp_path: Path) 
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ('layers = "x"', '`ckpt.layers` is "x", not an integer'),
+        ('layers = "x"', '`ckpt.layers` is "x", which `--layers` does not take'),
+        ("layers = 1.5", "`ckpt.layers` is 1.5, not an integer or a list in a text"),
         ("layers = 0", "`ckpt.layers` is 0, which `--layers` does not take"),
         ('dtype = "int8"', '`ckpt.dtype` is "int8", which `--dtype` does not take'),
         ("seed = 1.5", "`ckpt.seed` is 1.5, not an integer"),

@@ -21,6 +21,8 @@ TABLE = "ckpt"
 _COMPLAINTS: dict[Kind, tuple[str, str]] = {
     "integer": ("not an integer", "write it without quotes and without a point"),
     "number": ("not a number", "write it without quotes"),
+    "integers": ("not an integer or a list in a text", 'write it as `8` or `"4,8"`'),
+    "numbers": ("not a number or a list in a text", 'write it as `0.3` or `"0.3,0.44"`'),
     "boolean": ("not a boolean", "write `true` or `false`, without quotes"),
     "string": ("not a string", "write it in quotes"),
     "strings": ("not a string or a list of strings", 'write it as `["none", "balanced"]`'),
@@ -96,6 +98,10 @@ def _has_kind(value: object, kind: Kind) -> bool:
         return isinstance(value, int)
     if kind == "number":
         return isinstance(value, int | float)
+    if kind == "integers":
+        return isinstance(value, int | str)
+    if kind == "numbers":
+        return isinstance(value, int | float | str)
     if kind == "strings" and isinstance(value, list):
         return all(isinstance(item, str) for item in value)
     return isinstance(value, str)
