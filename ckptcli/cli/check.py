@@ -56,11 +56,13 @@ def command(options: CheckOptions, line: Line) -> int:
         warn(notes, quiet)
         in_float64 = changed(options.workload, dtype="float64")
         precise = open_programs(options.program, in_float64, options.memory)
+        programs = list(zip(workloads, precise))
         for workload in workloads:
             check_layers(strategies, workload)
         text = options.fault.perturb_text
         strategies, fault = perturbed_strategies(text, strategies, workloads)
-        checks = _checked(options, strategies, list(zip(workloads, precise)), backend, failing)
+        del workload, workloads, precise  # `programs` alone holds them, and lets go of them
+        checks = _checked(options, strategies, programs, backend, failing)
         failing.tell(_same_surroundings(options), quiet)
     if fault is not None:
         warn(_without_effect(fault, checks), quiet)
@@ -85,18 +87,19 @@ def _same_surroundings(options: CheckOptions) -> list[str]:
 def _checked(
     options: CheckOptions,
     strategies: Sequence[Strategy],
-    programs: Sequence[tuple[Workload, Workload]],
+    programs: list[tuple[Workload, Workload]],
     backend: Backend,
     failing: FailingGraphs,
 ) -> list[Check]:
     """Check and print each program, with the same in float64 beside it."""
+    from ckptcli.cli.programs import drained
     from ckptcli.profiling.out_of_memory import told_as_failure
     from ckptcli.verify.check import check
 
     every = []
     with backend.quiet(), warnings.catch_warnings():
         warnings.simplefilter("ignore", UntrackedBackwardWarning)
-        for workload, exact in programs:
+        for workload, exact in drained(programs):
             checks = []
             for strategy in strategies:
                 with told_as_failure(backend, strategy.name, lambda: "a checked pass"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -36,8 +36,8 @@ OURS = "# "
 def command(options: LogOptions, line: Line) -> None:
     """Print which values one backward pass retrieves, and which nodes are computed again.
 
-    The lines are Burn's, in Burn's order, with Burn's node ids. Those of several strategies have
-    the device with its strategy above them.
+    The lines are Burn's, in Burn's order, with Burn's node ids. Those of several strategies
+    or values have the device with its strategy above them.
     """
     from ckptcli.cli.devices import limited_threads
 
@@ -57,14 +57,17 @@ def _passes(options: LogOptions, line: Line) -> list[_Pass]:
     from ckptcli.cli.devices import open_device
     from ckptcli.cli.programs import open_programs, program_notes
     from ckptcli.cli.strategy_choice import parse_strategies
+    from ckptcli.workloads.registry import points_of
 
     strategies = parse_strategies(options.diff or options.strategies.strategy_texts)
     workloads = open_programs(options.program, options.workload, options.memory)
     notes = program_notes(line, options.program, workloads)
+    points = [point.values for point in points_of(options.program.workload_text, options.workload)]
+    points *= len(workloads) // len(points)  # a file of several cases has no lists
     backend = open_device(options.device, options.workload.dtype, options.notes.quiet)
     passes = [
-        _Pass(getattr(workload, "index", 0), workload, strategy, backend)
-        for workload in workloads
+        _Pass(getattr(workload, "index", 0), point, workload, strategy, backend)
+        for point, workload in zip(points, workloads)
         for strategy in strategies or [_own_strategy(workload)]
     ]
     _check(passes, options.memory.no_memory_check)
@@ -73,16 +76,18 @@ def _passes(options: LogOptions, line: Line) -> list[_Pass]:
 
 
 def _print_logs(
-    passes: Sequence[_Pass], options: LogOptions, settings: LoggerSettings, level: Level
+    passes: list[_Pass], options: LogOptions, settings: LoggerSettings, level: Level
 ) -> None:
     from ckptcli.cli.logger import open_log_sink
+    from ckptcli.cli.programs import drained
 
     is_one = len({one.case for one in passes}) == 1
+    has_headings = len(options.strategies.strategy_texts) > 1 or any(one.point for one in passes)
     with ExitStack() as stack:  # one sink for all passes: without `append` it empties its file
         elsewhere = open_log_sink(replace(settings, stdout=False), sys.stderr, level)
         sinks = [stack.enter_context(sink) for sink in elsewhere]
-        for one in passes:
-            heading = _heading(one) if len(options.strategies.strategy_texts) > 1 else ""
+        for one in drained(passes):
+            heading = _heading(one) if has_headings else ""
             for sink in sinks:
                 sink.begin(heading)
             logged = _run(one, level, options.explain, sinks)
@@ -108,6 +113,8 @@ def _print_diffs(passes: Sequence[_Pass], options: LogOptions) -> None:
 
     page = TextPage(options.screen)
     for first, second in zip(passes[::2], passes[1::2]):
+        if first.point:
+            page.print(first.workload.title)
         recorders = Recorder(), Recorder()
         for one, recorder in zip((first, second), recorders):
             log_pass(one.workload, one.strategy, recorder, one.backend)
@@ -118,9 +125,15 @@ def _print_diffs(passes: Sequence[_Pass], options: LogOptions) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Pass:
-    """One pass to run; `case` is the index in the graph file, 0 for another workload."""
+    """One pass to run.
+
+    Attributes:
+        case: the index in the graph file, 0 for another workload.
+        point: the value here of each option that has several.
+    """
 
     case: int
+    point: Mapping[str, float]
     workload: Workload
     strategy: Strategy
     backend: Backend
@@ -202,7 +215,12 @@ def _print(one: _Pass, logged: _Logged, options: LogOptions) -> None:
     if options.data.as_json:
         from ckptcli.cli.json_output import print_json_line
 
-        fields = {"case": one.case, "strategy": one.strategy.name, "log": logged.lines}
+        fields = {
+            "case": one.case,
+            **({"point": dict(one.point)} if one.point else {}),
+            "strategy": one.strategy.name,
+            "log": logged.lines,
+        }
         sort = {"sort": sort_object(cost)} if counted else {}
         print_json_line({**fields, **sort, "gradients": logged.gradients})
         return

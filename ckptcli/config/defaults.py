@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ckptcli.config.toml_file import MOST_SHOWN_BITS, NULL, shown
+from ckptcli.config.toml_file import NULL, shown
 from ckptcli.errors import nearest_name
 from ckptcli.options.option import Kind
 
@@ -21,8 +21,9 @@ TABLE = "ckpt"
 _COMPLAINTS: dict[Kind, tuple[str, str]] = {
     "integer": ("not an integer", "write it without quotes and without a point"),
     "number": ("not a number", "write it without quotes"),
+    "integers": ("not an integer or a list in a text", 'write it as `8` or `"4,8"`'),
+    "numbers": ("not a number or a list in a text", 'write it as `0.3` or `"0.3,0.44"`'),
     "boolean": ("not a boolean", "write `true` or `false`, without quotes"),
-    "numbers": ("not a number or a string of numbers", 'write it as `0.3` or `"0.3,0.44"`'),
     "string": ("not a string", "write it in quotes"),
     "strings": ("not a string or a list of strings", 'write it as `["none", "balanced"]`'),
 }
@@ -88,8 +89,6 @@ def _unknown(name: str, kinds: Mapping[str, Kind]) -> str:
 
 def _as_option_has_it(value: object, kind: Kind) -> object:
     """One of several may stand alone."""
-    if kind == "numbers":
-        return str(value)
     return [value] if kind == "strings" and isinstance(value, str) else value
 
 
@@ -104,9 +103,10 @@ def _has_kind(value: object, kind: Kind) -> bool:
         return isinstance(value, int)
     if kind == "number":
         return isinstance(value, int | float)
+    if kind == "integers":
+        return isinstance(value, int | str)
     if kind == "numbers":
-        is_small = not isinstance(value, int) or value.bit_length() <= MOST_SHOWN_BITS
-        return isinstance(value, int | float | str) and is_small
+        return isinstance(value, int | float | str)
     if kind == "strings" and isinstance(value, list):
         return all(isinstance(item, str) for item in value)
     return isinstance(value, str)

@@ -7,14 +7,11 @@ with dashes, unless `key` says otherwise. The kind follows from the annotation.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal
 
 from ckptcli.options.subjects import SUBJECTS
 
-Numbers: TypeAlias = str
-"""The annotation of an option that takes one number or several, as text: `0.3,0.44`."""
-
-Kind = Literal["integer", "number", "numbers", "boolean", "string", "strings", "pair"]
+Kind = Literal["integer", "number", "integers", "numbers", "boolean", "string", "strings", "pair"]
 Section = Literal[
     "What to run",
     "How to measure",
@@ -27,9 +24,10 @@ Section = Literal[
 _KINDS: dict[str, Kind] = {
     "int": "integer",
     "float": "number",
+    "int | str": "integers",
+    "float | str": "numbers",
     "bool": "boolean",
     "str": "string",
-    "Numbers": "numbers",
     "tuple[str, ...]": "strings",
     "tuple[str, str]": "pair",
 }
@@ -42,8 +40,8 @@ class Option:
     Attributes:
         name: of the field, and in the record's `config`.
         key: the long name, `max-time`: of the flag, in `[ckpt]`, and in the environment.
-        kind: what its value is; "pair" is two words after one flag, "numbers" a text of them, where
-            a burn.toml may also have one number.
+        kind: what its value is; "pair" is two words after one flag, "integers" and "numbers" are
+            one number, or the text of several (`ckptcli.options.several`).
         default: the value without anything; None for "not given".
         help: one sentence; `{names}` in it stands for what `names` gives.
         section: where the help lists it.

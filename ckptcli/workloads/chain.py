@@ -15,7 +15,7 @@ from typing import Any
 from ckptcli import units
 from ckptcli.backends.base import Backend
 from ckptcli.errors import InactiveOutputError, UsageError
-from ckptcli.options.decimal_numbers import decimal_numbers
+from ckptcli.options.points import number, points
 from ckptcli.options.workload import WorkloadOptions
 from ckptcli.traced import Tensor, Tracer, grad, vjp
 from ckptcli.traced.program import instruction_count
@@ -210,14 +210,14 @@ def open_chain(argument: str, options: WorkloadOptions) -> Experiment:
         rounds = USUAL_ROUNDS[options.op]
     if options.op != "trg":
         return ChainExperiment(options.op, rounds, options.merge)
-    betas = _betas(options.beta)
+    betas = _betas(options)
     if len(betas) > 1:
         return BetaExperiment(rounds, betas)
     return ChainExperiment(options.op, rounds, options.merge, betas[0])
 
 
-def _betas(text: str) -> tuple[float, ...]:
-    found = tuple(decimal_numbers("beta", text))
+def _betas(options: WorkloadOptions) -> tuple[float, ...]:
+    found = tuple(number(point.options.beta) for point in points(options, {"beta"}))
     for beta in found:
         if not 0.0 < beta <= MOST_BETA:
             raise UsageError(f"--beta is {beta}", f"it has to be above 0 and at most {MOST_BETA:g}")

@@ -21,8 +21,7 @@ from ckptcli.autodiff.device import Device
 from ckptcli.autodiff.tensor import Tensor
 from ckptcli.backends.dtypes import DTYPES
 from ckptcli.errors import UsageError
-from ckptcli.options.decimal_numbers import decimal_numbers
-from ckptcli.options.whole_numbers import whole_numbers
+from ckptcli.options.points import number, whole
 from ckptcli.options.workload import WorkloadOptions
 from ckptcli.workloads.base import ByHand, Exact, ForwardResult, Workload
 from ckptcli.workloads.ising import exact_values
@@ -139,7 +138,7 @@ class TrgWorkload(Workload):
 
 @workload("trg", "steps", "chi", "beta", "svd_eps", "dtype")
 def open_trg(argument: str, options: WorkloadOptions) -> list[Workload]:
-    """`trg`: one workload for each number of steps.
+    """`trg`: the workload of the options.
 
     Raises:
         UsageError: an argument after the name, or a value that the program does not take.
@@ -148,19 +147,11 @@ def open_trg(argument: str, options: WorkloadOptions) -> list[Workload]:
         raise UsageError(
             f"workload `trg` takes no argument, got `{argument}`", "use --steps, --chi, --beta"
         )
-    betas = decimal_numbers("beta", options.beta)
-    _check("beta", f"`{options.beta}`", "one value for workload `trg`", len(betas) == 1)
-    for beta in betas:
-        _check("beta", beta, f"above 0 and at most {MOST_BETA:g}", 0.0 < beta <= MOST_BETA)
-    _check("svd-eps", options.svd_eps, "0 or a positive number", 0.0 <= options.svd_eps < math.inf)
-    counts = whole_numbers("steps", options.steps)
-    _check("steps", options.steps, f"at most {MOST_STEPS}", max(counts) <= MOST_STEPS)
-    dtype = options.dtype or "float64"
-    return [
-        TrgWorkload(steps, options.chi, beta, options.svd_eps, dtype)
-        for steps in counts
-        for beta in betas
-    ]
+    beta, eps, steps = number(options.beta), number(options.svd_eps), whole(options.steps)
+    _check("beta", beta, f"above 0 and at most {MOST_BETA:g}", 0.0 < beta <= MOST_BETA)
+    _check("svd-eps", eps, "0 or a positive number", 0.0 <= eps < math.inf)
+    _check("steps", steps, f"from 1 to {MOST_STEPS}", 1 <= steps <= MOST_STEPS)
+    return [TrgWorkload(steps, whole(options.chi), beta, eps, options.dtype or "float64")]
 
 
 def _check(option: str, value: object, needed: str, holds: bool) -> None:
