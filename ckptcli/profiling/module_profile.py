@@ -20,7 +20,7 @@ from ckptcli.measure.rounds import Plan, Rounds, run_rounds
 from ckptcli.measure.row import Row
 from ckptcli.measure.stability import read_load, stability_warnings
 from ckptcli.peers.agreement import TOLERANCES, agreement
-from ckptcli.peers.base import Engine, NoPeer, Values
+from ckptcli.peers.base import Engine, NoPeer, Values, elsewhere
 from ckptcli.profiling.divergence import loss_warning
 from ckptcli.profiling.rows import empty_row, outcome_of, passes_of, without_figures
 from ckptcli.version import VERSION
@@ -200,7 +200,9 @@ class _Job:
         regions = module_regions(own, strategy)
         checkpoint_regions(own, regions)
         paths = tuple(region.paths for region in regions if region.policy is not None)
-        return _Pass(replace(row, regions=paths), ModuleNetwork(user, self.plan.seed))
+        reading = elsewhere(strategy, len(own.parts)).reading
+        row = replace(row, regions=paths, counterpart=reading or None)
+        return _Pass(row, ModuleNetwork(user, self.plan.seed))
 
 
 def _first_pass(this: _Pass, reference: _Pass, children: Children) -> _Pass:
