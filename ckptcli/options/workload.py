@@ -10,7 +10,7 @@ from typing import Any
 from ckptcli.backends.dtypes import DTYPES
 from ckptcli.options.group import Options
 from ckptcli.options.option import option
-from ckptcli.options.subjects import EXPERIMENT, MODULE, WORKLOAD
+from ckptcli.options.subjects import EXPERIMENT, FUNCTION, MODULE, WORKLOAD
 
 
 def _size(default: Any, help: str, **attributes: Any) -> Any:
@@ -36,7 +36,7 @@ class WorkloadOptions(Options):
         0,
         "Seed of the weights and the input.",
         at_least=0,
-        subjects=frozenset({WORKLOAD, EXPERIMENT, MODULE}),
+        subjects=frozenset({WORKLOAD, EXPERIMENT, MODULE, FUNCTION}),
     )
     steps: str = _special("20", "Steps of the trg; several for some commands, 1..8,20.")
     chi: int = _special(16, "Singular values that a step of the trg keeps at most.", at_least=1)
