@@ -96,6 +96,36 @@ class Batch(NamedTuple):
     times: int
 
 
+def closed_over():
+    """A constant that it closes over, literals, a jitted part, a name inside of it."""
+    ws, x = arrays()
+    table = jnp.linspace(0.0, 1.0, 16)
+
+    @jax.jit
+    def last(h):
+        return checkpoint_name(jnp.sin(h), "wave") * h
+
+    def loss(ws, scale):
+        h = jnp.sin(x * table)
+        for w in ws:
+            h = jax.nn.gelu(layer(w, h)) * 2.0
+        return (last(h) ** 2).mean() * scale
+
+    return loss, ws, jnp.array(2.0)
+
+
+def under_policies():
+    ws, x = arrays()
+    saved = jax.checkpoint_policies.save_only_these_names("product")
+    first = jax.checkpoint(layer, policy=saved)
+    second = jax.checkpoint(layer, policy=jax.checkpoint_policies.dots_saveable)
+
+    def loss(ws, x):
+        return (second(ws[1], first(ws[0], x)) ** 2).mean()
+
+    return loss, ws[:2], x
+
+
 def everything():
     """Integers and booleans among parameters, keys, texts, numbers; an aux; not the first."""
     ws, x = arrays()

@@ -28,8 +28,9 @@ class Residual:
             `policy` if a checkpoint's policy saved it, else `computed`.
         bytes: its size.
         primitive: what made it; "" for what the program did not make.
+        within: the calls and loops that this is inside of, outermost first, `jit loss, scan`.
         name: what `checkpoint_name` calls it, or the argument's; "" for nothing.
-        source: the line as JAX names it, FILE:LINE:COLUMN (FUNCTION).
+        source: the line as JAX names it, FILE:LINE:COLUMN (FUNCTION); of the outermost call.
         line, function: the user's own line that led to it, FILE:LINE, and its function; "" where
             there is none.
     """
@@ -39,6 +40,7 @@ class Residual:
     dtype: str
     bytes: int
     primitive: str
+    within: str
     name: str
     source: str
     line: str
@@ -101,20 +103,23 @@ def totals_of(residuals: Residuals, by: str) -> list[Total]:
     return sorted(totals, key=lambda total: -total.bytes)
 
 
-def saved_object(title: str, held: dict[str, Residuals | str]) -> dict[str, Any]:
-    """The lists as plain data; a strategy that has none says why."""
+def saved_object(
+    title: str, as_it_is: Residuals, held: dict[str, Residuals | str]
+) -> dict[str, Any]:
+    """The list of the function as it is, and those under strategies; one that has none says why."""
     return {
         "schema": SCHEMA,
         "function": title,
-        "strategies": [_as_object(name, residuals) for name, residuals in held.items()],
+        **_as_object(as_it_is),
+        "strategies": [
+            {"strategy": name, **({"reason": of} if isinstance(of, str) else _as_object(of))}
+            for name, of in held.items()
+        ],
     }
 
 
-def _as_object(name: str, residuals: Residuals | str) -> dict[str, Any]:
-    if isinstance(residuals, str):
-        return {"strategy": name, "reason": residuals}
+def _as_object(residuals: Residuals) -> dict[str, Any]:
     return {
-        "strategy": name,
         "saved_tensors": residuals.saved_tensors,
         "saved_bytes": residuals.saved_bytes,
         "saved": [asdict(residual) for residual in residuals.residuals],

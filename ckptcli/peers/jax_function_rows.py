@@ -1,7 +1,7 @@
 """A JAX function of the user's own under a strategy: a program for JAX's engines, and its network.
 
-Every row but `own` is made of the program that the function was traced to, so that its checkpoints
-can be off wherever they were put: in the file, in a library, inside a scan.
+Checkpoints are off in the program that the function was traced to, so that it does not matter where
+they were put: in the file, in a library, inside a scan.
 
 Invariant: with every strategy the same parameters and arrays go in; `own` is the function itself.
 
@@ -128,7 +128,7 @@ class FunctionRows:
         if strategy.reason is not None:
             raise NoPeer(strategy.reason)
         if strategy.keyword == NONE:
-            return self.without
+            return self.without if self.has_checkpoints else self.user.scalar
         if strategy.keyword == OWN:
             if not self.has_checkpoints:
                 raise NoPeer("the function has no checkpoint of its own: it is `none`")

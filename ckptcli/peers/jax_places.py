@@ -16,7 +16,7 @@ from ckptcli.checkpoint.user_code import is_users_file
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """`FILE:LINE` and the function that it stands in; "" for what is not known."""
+    """`FILE:LINE` and the function that it stands in."""
 
     place: str
     function: str
@@ -32,12 +32,12 @@ def source_of(equation: Any) -> str:
         return "an unknown line"
 
 
-def user_line(equation: Any) -> Line:
-    """The innermost line of the user's own."""
+def user_line(equation: Any) -> Line | None:
+    """The innermost line of the user's own; None where there is none."""
     for file, number, function in _frames(equation):
         if is_users_file(file):
             return Line(f"{file}:{number}", function)
-    return Line("", "")
+    return None
 
 
 def user_functions(equation: Any) -> list[tuple[str, str]]:

@@ -27,10 +27,13 @@ from ckptcli.measure.function_saved import (
     Residuals,
 )
 from ckptcli.peers.jax_evaluate import equations, is_literal
-from ckptcli.peers.jax_places import source_of, user_line
+from ckptcli.peers.jax_places import Line, source_of, user_line
 
 NAME = "name"
 """The primitive of `checkpoint_name`."""
+
+SAME_OUTPUTS = {"jit": "jaxpr", "pjit": "jaxpr", "scan": "jaxpr", "closed_call": "call_jaxpr"}
+"""Primitives whose outputs are those of a program inside, and where that is."""
 
 LOOKED_THROUGH = "reduce_precision"
 """What `jax.checkpoint` puts around what it saves, so that nobody computes it in more bits."""
@@ -86,9 +89,7 @@ def _entries(traced: Any, outputs: Sequence[Any], names: Sequence[str]) -> Itera
         elif variable in constants:
             yield _residual(CONSTANT, variable)
         else:
-            kind = POLICY if is_policys else COMPUTED
-            equation = makers[variable]
-            yield _residual(kind, variable, _name_of(equation), equation)
+            yield _residual(POLICY if is_policys else COMPUTED, variable, "", makers[variable])
 
 
 def _is_looked_through(equation: Any) -> bool:
@@ -105,15 +106,43 @@ def _name_of(equation: Any) -> str:
 
 def _residual(kind: str, variable: Any, name: str = "", equation: Any = None) -> Residual:
     aval = variable.aval
-    line = None if equation is None else user_line(equation)
+    calls, inner = ([], None) if equation is None else _inside(equation, variable)
+    lines = [
+        line for made in (inner, *calls[::-1]) if made is not None if (line := user_line(made))
+    ]
+    line = lines[0] if lines else Line("", "")
     return Residual(
         kind=kind,
         shape=tuple(aval.shape),
         dtype=str(aval.dtype),
         bytes=int(np.prod(aval.shape)) * aval.dtype.itemsize,
-        primitive="" if equation is None else equation.primitive.name,
-        name=name,
+        primitive="" if inner is None else inner.primitive.name,
+        within=", ".join(map(_call, calls)),
+        name=name if inner is None else _name_of(inner),
         source="" if equation is None else source_of(equation),
-        line="" if line is None else line.place,
-        function="" if line is None else line.function,
+        line=line.place,
+        function=line.function,
     )
+
+
+def _inside(equation: Any, variable: Any) -> tuple[list[Any], Any]:
+    """The calls and loops around what makes an output of an equation, and that itself."""
+    calls: list[Any] = []
+    while equation.primitive.name in SAME_OUTPUTS:
+        program = equation.params[SAME_OUTPUTS[equation.primitive.name]].jaxpr
+        inner = program.outvars[equation.outvars.index(variable)]
+        makers = {made: e for e in program.eqns for made in e.outvars}
+        if is_literal(inner) or inner not in makers:  # handed through
+            break
+        calls.append(equation)
+        equation, variable = makers[inner], inner
+        if _is_looked_through(equation) and equation.invars[0] in makers:
+            variable = equation.invars[0]
+            equation = makers[variable]
+    return calls, equation
+
+
+def _call(equation: Any) -> str:
+    """`jit loss`, `scan`."""
+    name = equation.params.get("name", "")
+    return f"{equation.primitive.name} {name}".strip()
