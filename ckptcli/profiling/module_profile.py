@@ -16,7 +16,7 @@ from ckptcli.measure.rounds import Plan
 from ckptcli.measure.row import Row
 from ckptcli.measure.stability import read_load, stability_warnings
 from ckptcli.peers.agreement import TOLERANCES, agreement
-from ckptcli.peers.base import Engine, NoPeer, Values
+from ckptcli.peers.base import Engine, NoPeer, Values, elsewhere
 from ckptcli.profiling.own_program import REFERENCE, Finished, OwnRun, Tell, divergence
 from ckptcli.profiling.rows import empty_row, outcome_of, without_figures
 
@@ -158,7 +158,9 @@ def _checkpointed(
     regions = module_regions(own, strategy)
     checkpoint_regions(own, regions)
     paths = tuple(region.paths for region in regions if region.policy is not None)
-    return _Pass(replace(row, regions=paths), ModuleNetwork(user, seed))
+    reading = elsewhere(strategy, len(own.parts)).reading
+    row = replace(row, regions=paths, counterpart=reading or None)
+    return _Pass(row, ModuleNetwork(user, seed))
 
 
 def _first_pass(this: _Pass, reference: _Pass, children: Children) -> _Pass:

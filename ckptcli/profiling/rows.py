@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
@@ -43,6 +44,8 @@ def without_figures(row: Row, reason: str) -> Row:
         memory=None,
         outcome=None,
         agreement=None,
+        plain_agreement=None,
+        counterpart=None,
         compile_s=None,
         passes=Passes(),
         reason=reason,
@@ -57,9 +60,14 @@ def passes_of(rounds: Rounds, name: str, splits: bool = True) -> Passes:
 
 
 def outcome_of(
-    values: Values, check: float | None, recomputed_by_op: dict[str, int] | None
+    values: Values,
+    check: float | None,
+    recomputed_by_op: dict[str, int] | None,
+    exact: Sequence[float] | None = None,
 ) -> Outcome:
-    """What a library's pass computed; `check` is the sum of the first parameter's gradient."""
+    """What a library's pass computed; `check` is the sum of the first parameter's gradient, `exact`
+    what theory says of loss and gradient.
+    """
     one = sum(gradient.size for gradient in values.gradients) == 1
     return Outcome(
         loss=values.loss,
@@ -67,4 +75,5 @@ def outcome_of(
         grad_sha256=None,
         recomputed_by_op=recomputed_by_op,
         gradient=float(values.gradients[0].item()) if one else None,
+        exact=exact,
     )
