@@ -31,8 +31,12 @@ def command(options: SavedOptions, line: Line) -> None:
     Each storage counts once; parameters, input and the loss are left out.
     """
     from ckptcli.cli.devices import limited_threads
+    from ckptcli.cli.functions import saved_function
     from ckptcli.cli.modules import check_engine, saved_module
 
+    if options.function.function_text is not None:
+        saved_function(options, line)
+        return
     if options.peers.module_text is not None:
         saved_module(options, line)
         return

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from ckptcli.options.group import Options
 from ckptcli.options.option import option
-from ckptcli.options.subjects import EXPERIMENT, MODULE, WORKLOAD
+from ckptcli.options.subjects import EXPERIMENT, FUNCTION, MODULE, WORKLOAD
 
-_OF_STRATEGIES = frozenset({WORKLOAD, MODULE})
+_OF_STRATEGIES = frozenset({WORKLOAD, MODULE, FUNCTION})
 _OF_WORKLOADS = frozenset({WORKLOAD, EXPERIMENT})
 
 
@@ -97,6 +97,18 @@ class PeerOptions(Options):
         None,
         "With --engine torch: a PyTorch module of your own; MAKE() gives (module, input).",
         key="module",
+        metavar="FILE.py:MAKE",
+        subjects=_OF_STRATEGIES,
+    )
+
+
+class FunctionOptions(Options):
+    """A function of the user's own in JAX, which no engine need be named for."""
+
+    function_text: str | None = option(
+        None,
+        "A JAX function of your own instead; MAKE() gives (loss, params, *batch).",
+        key="function",
         metavar="FILE.py:MAKE",
         subjects=_OF_STRATEGIES,
     )

@@ -12,7 +12,7 @@ from typing import Any
 from ckptcli.backends.dtypes import DTYPES
 from ckptcli.options.group import Options
 from ckptcli.options.option import option
-from ckptcli.options.subjects import EXPERIMENT, MODULE, WORKLOAD
+from ckptcli.options.subjects import EXPERIMENT, FUNCTION, MODULE, WORKLOAD
 
 
 def _size(default: Any, help: str, **attributes: Any) -> Any:
@@ -40,7 +40,7 @@ class WorkloadOptions(Options):
         0,
         "Seed of the weights and the input.",
         at_least=0,
-        subjects=frozenset({WORKLOAD, EXPERIMENT, MODULE}),
+        subjects=frozenset({WORKLOAD, EXPERIMENT, MODULE, FUNCTION}),
     )
     steps: int | str = _special(20, "Steps of the trg.", at_least=1)
     chi: int | str = _special(

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from ckptcli.measure.rounds import Rounds
 from ckptcli.measure.row import Outcome, Passes, Row
 
 if TYPE_CHECKING:
-    from ckptcli.checkpoint.strategies.base import Strategy
     from ckptcli.peers.base import Engine, Values
 
 
-def empty_row(engine: Engine, strategy: Strategy) -> Row:
+class Named(Protocol):
+    """A strategy, of which the row has the name."""
+
+    @property
+    def name(self) -> str: ...
+
+
+def empty_row(engine: Engine, strategy: Named) -> Row:
     """The row of a strategy in a library, before anything is known of it."""
     return Row(
         strategy=strategy.name,

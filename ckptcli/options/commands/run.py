@@ -17,6 +17,7 @@ from ckptcli.options.program import (
     ConfigOptions,
     DeviceOptions,
     FaultOptions,
+    FunctionOptions,
     MemoryCheckOptions,
     PeerOptions,
     ProgramOptions,
@@ -32,6 +33,7 @@ class RunOptions(Options):
     program: ProgramOptions = group(ProgramOptions)
     workload: WorkloadOptions = group(WorkloadOptions)
     device: DeviceOptions = group(DeviceOptions)
+    function: FunctionOptions = group(FunctionOptions)
     peers: PeerOptions = group(PeerOptions)
     rounds: RoundOptions = group(RoundOptions)
     threshold: ThresholdOptions = group(ThresholdOptions)
