@@ -138,8 +138,8 @@ GLOSSARY = {
     "for, operands first. A held value is taken, any other is computed again.",
     "visits": "Of `ckpt log --sort before-5679`: how often the sort of a retrieval has a node in "
     "hand, once a retrieval today. The old sort went through a node's operands for each way to it.",
-    "look-ups": "Of the same: how often the old sort looked for an id in the list that it was "
-    "making, from the front, by comparisons of two ids.",
+    "look-ups": "Of `ckpt log --sort before-5679`: how often the old sort looked for an id in the "
+    "list that it was making, from the front, by comparisons of two ids.",
     "n_required": "Burn's name for how often the backward pass needs a value: counted before its "
     "first step, so that the value is let go with its last use.",
     "retrieval": "A backward step asking for the value of a node; Burn's log has a line for each.",
