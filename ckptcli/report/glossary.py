@@ -212,7 +212,7 @@ GLOSSARY = {
     "identical": "Of gradients: every bit of every gradient is the reference's; DIFFER otherwise.",
     # In other libraries.
     "engine": "A library that runs a workload natively beside ckpt (`--engine`): `torch` (silu), "
-    "`jax` compiled and `jax-eager` (silu, trg).",
+    "`jax` compiled, `jax-eager` op by op and `jax-scan` with a loop over layers (silu, trg).",
     "peer": "One strategy in another library, timed in the same rounds. Its row is n/a where the "
     "library has no counterpart.",
     "agrees": "Of a peer: loss and gradients are within 1e-5 of ckpt's in float32, 1e-12 in "
