@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import weakref
 from collections.abc import Sequence
 from dataclasses import replace
@@ -227,6 +228,20 @@ def test_finished_gets_what_is_complete_so_far() -> None:
 
     profile_points(planned(), surroundings(), silent, finished)
     assert [*dict.fromkeys(seen)] == [(2, True), (4, True), (6, True)]
+
+
+def test_telling_takes_a_share_of_the_time_however_much_there_is_to_tell() -> None:
+    """A slow reader is told of few rounds."""
+    told: list[int] = []
+
+    def finished(record: RunRecord) -> None:
+        told.append(len(record.rows))
+        end_s = time.perf_counter() + 0.05
+        while time.perf_counter() < end_s:
+            pass
+
+    profile_points(planned()[:2], surroundings(plan=Plan(reps=12)), silent, finished)
+    assert 0 < len(told) < 2 * 12 // 2
 
 
 def test_a_program_that_does_not_fit_is_told_and_the_others_go_on() -> None:

@@ -27,24 +27,26 @@ def joined(parts: Sequence[Part], workload: dict[str, object]) -> RunRecord:
 
     It is partial if a part is.
     """
-    first = parts[0].record
-    return analysed(
-        replace(
-            first,
-            workload=workload,
-            stopped="; ".join(_told([(part.point, [part.record.stopped]) for part in parts])),
-            partial=any(part.record.partial for part in parts),
-            warnings=tuple(_told([(part.point, part.record.warnings) for part in parts])),
-            rows=tuple(
-                replace(row, point=dict(part.point)) for part in parts for row in part.record.rows
-            ),
-            failures=tuple(
-                replace(failure, point=dict(part.point))
-                for part in parts
-                for failure in part.record.failures
-            ),
-            programs=tuple(Program(dict(part.point), part.record.workload) for part in parts),
-        )
+    return analysed(side_by_side(parts, workload))
+
+
+def side_by_side(parts: Sequence[Part], workload: dict[str, object]) -> RunRecord:
+    """The same before it is analysed as a whole: verdicts are those of each program alone."""
+    return replace(
+        parts[0].record,
+        workload=workload,
+        stopped="; ".join(_told([(part.point, [part.record.stopped]) for part in parts])),
+        partial=any(part.record.partial for part in parts),
+        warnings=tuple(_told([(part.point, part.record.warnings) for part in parts])),
+        rows=tuple(
+            replace(row, point=dict(part.point)) for part in parts for row in part.record.rows
+        ),
+        failures=tuple(
+            replace(failure, point=dict(part.point))
+            for part in parts
+            for failure in part.record.failures
+        ),
+        programs=tuple(Program(dict(part.point), part.record.workload) for part in parts),
     )
 
 

@@ -8,6 +8,7 @@ ratios are taken within one alone.
 from __future__ import annotations
 
 import gc
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -18,7 +19,7 @@ from ckptcli.checkpoint.strategies.base import Strategy
 from ckptcli.measure.machine import Machine
 from ckptcli.measure.origin import Origin, read_origin
 from ckptcli.measure.point import Point, point_text
-from ckptcli.measure.points import Part, joined
+from ckptcli.measure.points import Part, joined, side_by_side
 from ckptcli.measure.record import Failure, RunRecord
 from ckptcli.measure.rounds import Plan
 from ckptcli.measure.stability import read_load
@@ -30,6 +31,10 @@ from ckptcli.workloads.base import Workload
 
 if TYPE_CHECKING:
     from ckptcli.peers.base import Engine
+
+
+MOST_TELLING = 0.1
+"""Of the time between two rounds that are told, the share that telling one may take."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +73,9 @@ def profile_points(
     finished: Callable[[RunRecord], None] | None = None,
 ) -> RunRecord:
     """Profile each program under each strategy.
+
+    `finished` gets the record so far after each program and after each round of one, unless telling
+    takes more than a share of the time: what is told grows with the programs.
 
     An interrupt gives a record of what is measured, marked partial: programs before it whole, that
     which it met with its complete rounds.
@@ -111,40 +119,55 @@ class _Run:
         self._parts: list[Part] = []
         self._failures: list[Failure] = []
         self._stopped: str | None = None
+        self._told_s, self._telling_s = 0.0, 0.0
         self.waiting: str | None = None
 
     def measure(self) -> None:
         """One program after another, until an interrupt."""
-        for point in self._planned:
-            try:
-                self._measure(point)
-            except PassOutOfMemory as error:
-                found = dict(point.point)
-                self._failures += [replace(failure, point=found) for failure in error.failures]
-            except KeyboardInterrupt as stop:
-                if not self._parts:
-                    raise
-                self._stopped = str(stop) or "interrupted"
-            if self._stopped is not None:
-                return
-            gc.collect()  # a network may hold itself in a cycle
-            self._of.backend.release_cached()
+        try:
+            for point in self._planned:
+                if self._stopped is None:
+                    self._measure_or_leave_out(point)
+        except KeyboardInterrupt as stop:
+            if not self._parts:
+                raise
+            self._stopped = str(stop) or "interrupted"
         if not self._parts:
             raise PassOutOfMemory(*self._failures)
 
+    def _measure_or_leave_out(self, point: Planned) -> None:
+        try:
+            self._measure(point)
+        except PassOutOfMemory as error:
+            found = dict(point.point)
+            self._failures += [replace(failure, point=found) for failure in error.failures]
+        gc.collect()  # a network may hold itself in a cycle
+        self._of.backend.release_cached()
+
     def _measure(self, point: Planned) -> None:
         job = self._job(point.open())
-        finished = self._finished
 
         def told(partial: RunRecord) -> None:
-            assert finished is not None
-            finished(self._joined([*self._parts, Part(point.point, partial)], is_partial=True))
+            self._tell_finished(Part(point.point, partial))
 
-        record = carried_out(job, self._telling(point), None if finished is None else told)
+        record = carried_out(job, self._telling(point), told)
         self.waiting = self.waiting or job.waiting()
         self._parts.append(Part(point.point, record))
         if record.partial:
             self._stopped = record.stopped
+        elif point is not self._planned[-1]:
+            self._tell_finished()
+
+    def _tell_finished(self, *measured: Part) -> None:
+        """Tell of the programs before, and of one that is being measured; unless that is dear."""
+        start_s = time.perf_counter()
+        is_dear = start_s - self._told_s < self._telling_s / MOST_TELLING
+        if self._finished is None or is_dear:
+            return
+        known = side_by_side([*self._parts, *measured], self._of.workload)
+        self._finished(self._with_failures(known, is_partial=True))
+        self._told_s = time.perf_counter()
+        self._telling_s = self._told_s - start_s
 
     def _job(self, workload: Workload) -> Job:
         of = self._of
@@ -169,7 +192,8 @@ class _Run:
 
     def record(self) -> RunRecord:
         """The record of what is measured, at least one program."""
-        record = self._joined(self._parts, is_partial=self._stopped is not None)
+        whole = joined(self._parts, self._of.workload)
+        record = self._with_failures(whole, is_partial=self._stopped is not None)
         return replace(record, warnings=(*self._missing(), *record.warnings))
 
     def _missing(self) -> list[str]:
@@ -178,8 +202,7 @@ class _Run:
         left = [point_text(point.point) for point in self._planned if point.point not in done]
         return [f"{self._stopped}: not measured: {', '.join(left)}"] if left else []
 
-    def _joined(self, parts: Sequence[Part], is_partial: bool) -> RunRecord:
-        record = joined(parts, self._of.workload)
+    def _with_failures(self, record: RunRecord, is_partial: bool) -> RunRecord:
         return replace(
             record,
             partial=is_partial or record.partial,
