@@ -155,17 +155,19 @@ def printed(
 
 
 def test_check_takes_lists(printed: Printed) -> None:
-    lines = printed("check", "-l", "1,2", "-n", "4", "--json").splitlines()
-    assert [json.loads(line)["workload"] for line in lines] == [
-        "n = 4, layers = 1",
-        "n = 4, layers = 2",
+    lines = map(json.loads, printed("check", "-l", "1,2", "-n", "4", "--json").splitlines())
+    assert [(line["workload"], line["point"]) for line in lines] == [
+        ("n = 4, layers = 1", {"layers": 1}),
+        ("n = 4, layers = 2", {"layers": 2}),
     ]
+    assert "point" not in printed("check", "-l", "1", "-n", "4", "--json")
 
 
 def test_saved_takes_lists(printed: Printed) -> None:
     lines = printed("saved", "-l", "1..3", "-n", "4", "-s", "none", "--json").splitlines()
-    counts = [json.loads(line)["strategies"][0]["saved_tensors"] for line in lines]
-    assert counts == [2, 5, 8]
+    found = [json.loads(line) for line in lines]
+    assert [line["strategies"][0]["saved_tensors"] for line in found] == [2, 5, 8]
+    assert [line["point"] for line in found] == [{"layers": layers} for layers in (1, 2, 3)]
     text = printed("saved", "-l", "1,2", "-n", "4", "-s", "none")
     assert "n = 4, layers = 1\n" in text
     assert "n = 4, layers = 2\n" in text

@@ -39,7 +39,7 @@ def command(options: CheckOptions, line: Line) -> int:
     rounding drowns, concludes nothing; where all do, --strict makes that exit with 4.
     """
     from ckptcli.cli.devices import limited_threads, open_device
-    from ckptcli.cli.programs import open_programs, program_notes
+    from ckptcli.cli.programs import open_programs, places_of, program_notes
     from ckptcli.cli.strategy_choice import check_layers, parse_strategies, perturbed_strategies
     from ckptcli.options.listing import changed
 
@@ -56,7 +56,8 @@ def command(options: CheckOptions, line: Line) -> int:
         warn(notes, quiet)
         in_float64 = changed(options.workload, dtype="float64")
         precise = open_programs(options.program, in_float64, options.memory)
-        programs = list(zip(workloads, precise))
+        points = places_of(options.program, options.workload, workloads)
+        programs = list(zip(points, workloads, precise))
         for workload in workloads:
             check_layers(strategies, workload)
         text = options.fault.perturb_text
@@ -87,7 +88,7 @@ def _same_surroundings(options: CheckOptions) -> list[str]:
 def _checked(
     options: CheckOptions,
     strategies: Sequence[Strategy],
-    programs: list[tuple[Workload, Workload]],
+    programs: list[tuple[dict[str, float], Workload, Workload]],
     backend: Backend,
     failing: FailingGraphs,
 ) -> list[Check]:
@@ -99,13 +100,13 @@ def _checked(
     every = []
     with backend.quiet(), warnings.catch_warnings():
         warnings.simplefilter("ignore", UntrackedBackwardWarning)
-        for workload, exact in drained(programs):
+        for point, workload, exact in drained(programs):
             checks = []
             for strategy in strategies:
                 with told_as_failure(backend, strategy.name, lambda: "a checked pass"):
                     seed = options.workload.seed
                     checks.append(check(workload, strategy, exact, seed, backend))
-            _print(workload, checks, options)
+            _print(workload, point, checks, options)
             for strategy, found in zip(strategies, checks):
                 if not found.passed:
                     failing.add(workload, strategy, backend)
@@ -125,11 +126,13 @@ def _without_effect(fault: Fault, checks: Sequence[Check]) -> list[str]:
     ]
 
 
-def _print(workload: Workload, checks: list[Check], options: CheckOptions) -> None:
+def _print(
+    workload: Workload, point: dict[str, float], checks: list[Check], options: CheckOptions
+) -> None:
     if options.data.as_json:
         from ckptcli.cli.json_output import print_json_line
 
-        print_json_line(_as_object(workload, checks))
+        print_json_line(_as_object(workload, point, checks))
         return
     page = TextPage(options.screen)
     page.print(workload.title)
@@ -140,7 +143,7 @@ def _print(workload: Workload, checks: list[Check], options: CheckOptions) -> No
             page.print(f"  {line}", hang=22)
 
 
-def _as_object(workload: Workload, checks: list[Check]) -> dict[str, Any]:
+def _as_object(workload: Workload, point: dict[str, float], checks: list[Check]) -> dict[str, Any]:
     from ckptcli.measure.codec import with_finite_numbers
 
     warnings: list[str] = []
@@ -154,7 +157,9 @@ def _as_object(workload: Workload, checks: list[Check]) -> dict[str, Any]:
         for found in checks
     ]
     finite = with_finite_numbers(data, "checks", warnings)
-    return {"schema": SCHEMA, "workload": workload.title, "checks": finite, "warnings": warnings}
+    where = {"point": point} if point else {}
+    whole = {"schema": SCHEMA, "workload": workload.title, **where}
+    return {**whole, "checks": finite, "warnings": warnings}
 
 
 def _lines(found: Check, workload: Workload) -> Iterator[str]:
