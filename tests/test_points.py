@@ -20,6 +20,7 @@ from ckptcli.measure.record import RunRecord
 from ckptcli.measure.record_json import read_record, record_json
 from ckptcli.measure.rounds import Plan
 from ckptcli.measure.row import Passes
+from ckptcli.measure.stability import Load, stability_warnings
 from ckptcli.profiling.out_of_memory import PassOutOfMemory
 from ckptcli.profiling.points import profile_points
 from ckptcli.profiling.processes import merged
@@ -332,6 +333,13 @@ def test_progress_lines_tell_each_program_apart() -> None:
     assert any(line.startswith("n=64 balanced: rep 0: ") for line in lines)
     assert len(shown) == 4
     assert new_lines(points(), shown, verbose=True)[0] == []
+
+
+def test_what_puts_times_in_doubt_says_whose_they_are() -> None:
+    """The rounds of one row of four are far apart."""
+    found = stability_warnings(points(), Load(None, None), None)
+    assert len(found) == 1
+    assert found[0].startswith("n=1024 balanced: the middle half of the times spreads over 19%")
 
 
 def test_next_commands_name_the_list() -> None:
