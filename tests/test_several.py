@@ -12,7 +12,7 @@ from hypothesis import given, strategies as st
 from ckptcli.cli.main import run_command
 from ckptcli.errors import UsageError
 from ckptcli.options.listing import options_of
-from ckptcli.options.points import MOST_POINTS, number, points, whole
+from ckptcli.options.points import MOST_POINTS, every_number, number, points, whole
 from ckptcli.options.several import MOST_VALUES, numbers, whole_numbers
 from ckptcli.options.workload import WorkloadOptions
 from ckptcli.workloads.registry import open_workloads
@@ -128,6 +128,13 @@ def test_an_opener_takes_one_value() -> None:
             read("3,4")
 
 
+def test_an_experiment_takes_its_list_whole() -> None:
+    assert every_number("beta", 0.3) == [0.3]
+    assert every_number("beta", "0.3,0.44") == [0.3, 0.44]
+    with pytest.raises(UsageError, match=r"--beta is `0\.3,x`: `x` is no number"):
+        every_number("beta", "0.3,x")
+
+
 def test_a_workload_is_opened_for_each_point() -> None:
     options = WorkloadOptions(layers="1,2", n="4,8", beta="0.3,0.4")
     assert [opened.title for opened in open_workloads("silu", options)] == [
@@ -163,17 +170,19 @@ def printed(
 
 
 def test_check_takes_lists(printed: Printed) -> None:
-    lines = printed("check", "-l", "1,2", "-n", "4", "--json").splitlines()
-    assert [json.loads(line)["workload"] for line in lines] == [
-        "n = 4, layers = 1",
-        "n = 4, layers = 2",
+    lines = map(json.loads, printed("check", "-l", "1,2", "-n", "4", "--json").splitlines())
+    assert [(line["workload"], line["point"]) for line in lines] == [
+        ("n = 4, layers = 1", {"layers": 1}),
+        ("n = 4, layers = 2", {"layers": 2}),
     ]
+    assert "point" not in printed("check", "-l", "1", "-n", "4", "--json")
 
 
 def test_saved_takes_lists(printed: Printed) -> None:
     lines = printed("saved", "-l", "1..3", "-n", "4", "-s", "none", "--json").splitlines()
-    counts = [json.loads(line)["strategies"][0]["saved_tensors"] for line in lines]
-    assert counts == [2, 5, 8]
+    found = [json.loads(line) for line in lines]
+    assert [line["strategies"][0]["saved_tensors"] for line in found] == [2, 5, 8]
+    assert [line["point"] for line in found] == [{"layers": layers} for layers in (1, 2, 3)]
     text = printed("saved", "-l", "1,2", "-n", "4", "-s", "none")
     assert "n = 4, layers = 1\n" in text
     assert "n = 4, layers = 2\n" in text

@@ -268,7 +268,7 @@ def by_hand_total(text: str) -> int:
         (("--steps", "a"), "`a` is not a whole number"),
         (("--steps", "1,"), "in `1,`, `` is no whole number"),
         (("--steps", "1001"), "--steps is 1001"),
-        (("--steps", "1..3"), "stands for 3 programs"),
+        (("--steps", "1..101"), "more than 100 values"),
         (("--perturb-replay", "sometimes"), "`sometimes` is no way to perturb a replay"),
         (("--steps", "3", "--perturb-replay", "sign:4,a,0"), "names step 4, and the program has 3"),
         (("--steps", "4", "--perturb-replay", "sign:2,a,7"), "turns column 7"),

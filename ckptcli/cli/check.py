@@ -44,7 +44,7 @@ def command(options: CheckOptions, line: Line) -> int:
     """
     from ckptcli.cli.devices import limited_threads, open_device
     from ckptcli.cli.engines import opened_engines
-    from ckptcli.cli.programs import open_programs, program_notes
+    from ckptcli.cli.programs import open_programs, places_of, program_notes
     from ckptcli.cli.strategy_choice import check_layers, parse_strategies, perturbed_strategies
     from ckptcli.options.listing import changed
     from ckptcli.profiling.profile import check_engines
@@ -63,7 +63,8 @@ def command(options: CheckOptions, line: Line) -> int:
         warn([*notes, *told], quiet)
         in_float64 = changed(options.workload, dtype="float64")
         precise = open_programs(options.program, in_float64, options.memory)
-        programs = list(zip(workloads, precise))
+        points = places_of(options.program, options.workload, workloads)
+        programs = list(zip(points, workloads, precise))
         for workload in workloads:
             check_layers(strategies, workload)
             check_engines(engines, workload, backend)
@@ -96,7 +97,7 @@ def _same_surroundings(options: CheckOptions) -> list[str]:
 def _checked(
     options: CheckOptions,
     strategies: Sequence[Strategy],
-    programs: list[tuple[Workload, Workload]],
+    programs: list[tuple[dict[str, float], Workload, Workload]],
     backend: Backend,
     engines: Sequence[Engine],
     failing: FailingGraphs,
@@ -110,14 +111,14 @@ def _checked(
     in_engines: list[PeerCheck] = []
     with backend.quiet(), warnings.catch_warnings():
         warnings.simplefilter("ignore", UntrackedBackwardWarning)
-        for workload, exact in drained(programs):
+        for point, workload, exact in drained(programs):
             checks = []
             for strategy in strategies:
                 with told_as_failure(backend, strategy.name, lambda: "a checked pass"):
                     seed = options.workload.seed
                     checks.append(check(workload, strategy, exact, seed, backend))
             peers = _in_engines(options, strategies, workload, exact, backend, engines)
-            _print(workload, checks, peers, options)
+            _print(workload, point, checks, peers, options)
             for strategy, found in zip(strategies, checks):
                 if not found.passed:
                     failing.add(workload, strategy, backend)
@@ -157,14 +158,18 @@ def _without_effect(fault: Fault, checks: Sequence[Check]) -> list[str]:
 
 
 def _print(
-    workload: Workload, checks: list[Check], peers: list[PeerCheck], options: CheckOptions
+    workload: Workload,
+    point: dict[str, float],
+    checks: list[Check],
+    peers: list[PeerCheck],
+    options: CheckOptions,
 ) -> None:
     from ckptcli.cli.peer_checks import peer_lines
 
     if options.data.as_json:
         from ckptcli.cli.json_output import print_json_line
 
-        print_json_line(_as_object(workload, checks, peers))
+        print_json_line(_as_object(workload, point, checks, peers))
         return
     page = TextPage(options.screen)
     page.print(workload.title)
@@ -180,7 +185,9 @@ def _print(
             page.print(f"  {line}", hang=22)
 
 
-def _as_object(workload: Workload, checks: list[Check], peers: list[PeerCheck]) -> dict[str, Any]:
+def _as_object(
+    workload: Workload, point: dict[str, float], checks: list[Check], peers: list[PeerCheck]
+) -> dict[str, Any]:
     from ckptcli.cli.peer_checks import ONLY_IN_ENGINES, peer_data
     from ckptcli.measure import OURS
     from ckptcli.measure.codec import with_finite_numbers
@@ -198,7 +205,9 @@ def _as_object(workload: Workload, checks: list[Check], peers: list[PeerCheck]) 
         for told, found in zip((*own, *map(peer_data, peers)), every)
     ]
     finite = with_finite_numbers(data, "checks", warnings)
-    return {"schema": SCHEMA, "workload": workload.title, "checks": finite, "warnings": warnings}
+    where = {"point": point} if point else {}
+    whole = {"schema": SCHEMA, "workload": workload.title, **where}
+    return {**whole, "checks": finite, "warnings": warnings}
 
 
 def _lines(found: Check, workload: Workload) -> Iterator[str]:

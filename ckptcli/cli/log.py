@@ -55,15 +55,13 @@ def command(options: LogOptions, line: Line) -> None:
 def _passes(options: LogOptions, line: Line) -> list[_Pass]:
     """What is run, every program under every strategy; refuses what cannot run before it prints."""
     from ckptcli.cli.devices import open_device
-    from ckptcli.cli.programs import open_programs, program_notes
+    from ckptcli.cli.programs import open_programs, places_of, program_notes
     from ckptcli.cli.strategy_choice import parse_strategies
-    from ckptcli.workloads.registry import points_of
 
     strategies = parse_strategies(options.diff or options.strategies.strategy_texts)
     workloads = open_programs(options.program, options.workload, options.memory)
     notes = program_notes(line, options.program, workloads)
-    points = [point.values for point in points_of(options.program.workload_text, options.workload)]
-    points *= len(workloads) // len(points)  # a file of several cases has no lists
+    points = places_of(options.program, options.workload, workloads)
     backend = open_device(options.device, options.workload.dtype, options.notes.quiet)
     passes = [
         _Pass(getattr(workload, "index", 0), point, workload, strategy, backend)

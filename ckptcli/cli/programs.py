@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, TypeVar
 
@@ -12,7 +12,7 @@ from ckptcli.options.listing import options_of
 from ckptcli.options.program import MemoryCheckOptions, ProgramOptions
 from ckptcli.options.subjects import WORKLOAD
 from ckptcli.options.workload import WorkloadOptions
-from ckptcli.workloads.registry import open_workloads, options_without_effect
+from ckptcli.workloads.registry import open_workloads, options_without_effect, points_of
 
 if TYPE_CHECKING:
     from ckptcli.cli.line import Line
@@ -32,6 +32,14 @@ def open_programs(
     # A program of the user's own is run to try it out.
     with nullcontext() if memory.no_memory_check else within_available_memory():
         return open_workloads(program.workload_text, sizes)
+
+
+def places_of(
+    program: ProgramOptions, sizes: WorkloadOptions, workloads: Sequence[Workload]
+) -> list[dict[str, float]]:
+    """Of each opened workload the value of every option that has several; empty without lists."""
+    points = [dict(point.values) for point in points_of(program.workload_text, sizes)]
+    return points * (len(workloads) // len(points))  # a file of several cases has no lists
 
 
 def drained(items: list[Item]) -> Iterator[Item]:

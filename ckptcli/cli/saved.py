@@ -48,12 +48,11 @@ def command(options: SavedOptions, line: Line) -> None:
 def _saved_by_strategies(options: SavedOptions, line: Line) -> None:
     from ckptcli.autodiff.device import Device
     from ckptcli.cli.devices import open_device
-    from ckptcli.cli.programs import drained, open_programs, program_notes
+    from ckptcli.cli.programs import drained, open_programs, places_of, program_notes
     from ckptcli.cli.strategy_choice import check_layers, parse_strategies
     from ckptcli.measure.saved import saved_tensors
     from ckptcli.profiling.memory_needed import check_fits
     from ckptcli.profiling.memory_pass import memory_pass
-    from ckptcli.workloads.registry import points_of
 
     quiet = options.notes.quiet
     strategies = parse_strategies(options.strategies.strategy_texts or ("none", "balanced"))
@@ -65,8 +64,8 @@ def _saved_by_strategies(options: SavedOptions, line: Line) -> None:
         check_layers(strategies, workload)
         if not options.memory.no_memory_check:
             check_fits(workload, strategies, backend)
-    has_points = len(points_of(options.program.workload_text, options.workload)) > 1
-    for workload in drained(workloads):
+    points = places_of(options.program, options.workload, workloads)
+    for point, workload in zip(points, drained(workloads)):
         held = {}
         for strategy in strategies:
             with backend.quiet(), warnings.catch_warnings(record=True) as caught:
@@ -74,12 +73,15 @@ def _saved_by_strategies(options: SavedOptions, line: Line) -> None:
                 found = memory_pass(workload, Device(backend), strategy, False, sys.maxsize)
             warn(dict.fromkeys([*(str(w.message) for w in caught), *found.lints]), quiet)
             held[strategy.name] = saved_tensors(found.trace)
-        if has_points and not options.data.as_json:
-            click.echo(f"{visible(workload.title)}\n")
-        _print(workload, held, options)
+        _print(workload, point, held, options)
 
 
-def _print(workload: Workload, held: dict[str, list[SavedTensor]], options: SavedOptions) -> None:
+def _print(
+    workload: Workload,
+    point: dict[str, float],
+    held: dict[str, list[SavedTensor]],
+    options: SavedOptions,
+) -> None:
     from ckptcli.cli.json_output import print_json_line
 
     beside = {name: _beside_by_hand(workload, saved) for name, saved in held.items()}
@@ -94,13 +96,16 @@ def _print(workload: Workload, held: dict[str, list[SavedTensor]], options: Save
             }
             for name, saved in held.items()
         ]
-        fields = {"schema": SCHEMA, "workload": workload.title, "strategies": strategies}
-        print_json_line(fields)
+        where = {"point": point} if point else {}
+        fields = {"schema": SCHEMA, "workload": workload.title, **where}
+        print_json_line({**fields, "strategies": strategies})
         return
     from ckptcli.cli.screens import open_screen
     from ckptcli.report.saved_console import render_by_hand, render_saved
 
     screen = open_screen(options.screen)
+    if point:
+        click.echo(f"{visible(workload.title)}\n")
     for name, saved in held.items():
         click.echo(render_saved(name, saved, screen), nl=False, color=True)
         if beside[name]:

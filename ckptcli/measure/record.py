@@ -186,7 +186,7 @@ class RunRecord:
     @property
     @derived
     def rounds(self) -> Count:
-        """Complete counted rounds."""
+        """Complete counted rounds; of several programs the fewest of one."""
         return min((len(row.samples) for row in self.rows if row.reason is None), default=0)
 
     @property

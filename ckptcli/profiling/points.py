@@ -74,8 +74,8 @@ def profile_points(
 ) -> RunRecord:
     """Profile each program under each strategy.
 
-    `finished` gets the record so far after each program, and after each round of one unless telling
-    would take more than a share of the time: what is told grows with the programs.
+    `finished` gets the record so far after each program and after each round of one, unless telling
+    takes more than a share of the time: what is told grows with the programs.
 
     An interrupt gives a record of what is measured, marked partial: programs before it whole, that
     which it met with its complete rounds.
@@ -148,8 +148,7 @@ class _Run:
         job = self._job(point.open())
 
         def told(partial: RunRecord) -> None:
-            if time.perf_counter() - self._told_s >= self._telling_s / MOST_TELLING:
-                self._tell_finished(Part(point.point, partial))
+            self._tell_finished(Part(point.point, partial))
 
         record = carried_out(job, self._telling(point), told)
         self.waiting = self.waiting or job.waiting()
@@ -160,10 +159,11 @@ class _Run:
             self._tell_finished()
 
     def _tell_finished(self, *measured: Part) -> None:
-        """Tell of the programs before, and of one that is being measured."""
-        if self._finished is None:
-            return
+        """Tell of the programs before, and of one that is being measured; unless that is dear."""
         start_s = time.perf_counter()
+        is_dear = start_s - self._told_s < self._telling_s / MOST_TELLING
+        if self._finished is None or is_dear:
+            return
         known = side_by_side([*self._parts, *measured], self._of.workload)
         self._finished(self._with_failures(known, is_partial=True))
         self._told_s = time.perf_counter()
