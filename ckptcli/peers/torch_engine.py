@@ -38,7 +38,7 @@ class AtenOps:
             *("max_pool2d_with_indices", "max_pool3d_with_indices"),
             *("upsample_nearest2d", "upsample_bilinear2d", "upsample_bicubic2d"),
             *("embedding", "gather", "index", "scatter", "scatter_add", "where", "masked_fill"),
-            *("_to_copy", "_fft_r2c", "_fft_c2r", "_fft_c2c", "_ctc_loss"),
+            *("_to_copy", "cat", "_fft_r2c", "_fft_c2r", "_fft_c2c", "_ctc_loss"),
             # One op that has products inside.
             *("_scaled_dot_product_flash_attention_for_cpu", "_native_multi_head_attention"),
         }
