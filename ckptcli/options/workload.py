@@ -42,6 +42,12 @@ class WorkloadOptions(Options):
     chi: int = _special(16, "Singular values that a step of the trg keeps at most.", at_least=1)
     beta: float = _special(0.3, "Inverse temperature of the trg.", at_least=0)
     svd_eps: float = _special(1e-12, "Broadening of the svd's gradient; 0 for none.", at_least=0)
+    jax_svd: str = _special(
+        "names-inside",
+        "The svd of the trg in JAX: names inside its rule, after it, or JAX's own rule.",
+        choices=("names-inside", "names-after", "builtin"),
+        library="jax",
+    )
     op: str = _special("mul", "One round of the chain.", choices=("mul", "add", "trg"))
     rounds: int | None = _special(
         None, "Rounds of the chain.", at_least=1, default_text="18; trg 4"

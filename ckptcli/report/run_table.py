@@ -198,14 +198,15 @@ def command_line(record: RunRecord, reps: int | None = None) -> str | None:
         if option.by_workload and option.name in record.workload
         if not from_file or settings.get(option.name) == record.workload[option.name]
     }
+    engines = [e for e in dict.fromkeys(row.engine for row in record.rows) if e != OURS]
     measured = {
         "strategy_texts": list(dict.fromkeys(row.strategy for row in record.rows)),
-        "engine_names": [e for e in dict.fromkeys(row.engine for row in record.rows) if e != OURS],
+        "engine_names": engines,
         "workload_text": workload,
         "seed": record.seed,
         "reps": reps or max(1, record.rounds),
     }
-    subject = Subject(WORKLOAD, record.title, frozenset(sizes))
+    subject = Subject(WORKLOAD, record.title, frozenset(sizes), frozenset(engines))
     if "module_text" in settings:
         subject = Subject(MODULE, record.title)
     named = [option for option in options if takes(subject, option)]

@@ -32,6 +32,11 @@ from ckptcli.workloads.trg_tensors import EVEN, initial_tensor, kept_ranks, reno
 FIRST_SIZE = 2
 """Of the tensor of one spin."""
 
+NAMES_INSIDE, NAMES_AFTER, BUILTIN = "names-inside", "names-after", "builtin"
+"""What the svd is in JAX: with names on what its rule keeps, with names on what it returns, or with
+JAX's own rule. ckpt's svd has its one name on the value that both are.
+"""
+
 MOST_STEPS = 1000
 """Beyond 1023 steps 2^-steps is no normal number; the value has long converged."""
 
@@ -67,18 +72,23 @@ class TrgNetwork:
 
 @dataclass(frozen=True)
 class TrgWorkload(Workload):
-    """`steps` steps that keep at most `chi` singular values, at inverse temperature `beta`."""
+    """`steps` steps that keep at most `chi` singular values, at inverse temperature `beta`.
+
+    `jax_svd` says what the svd is in JAX alone; nothing else looks at it.
+    """
 
     steps: int = 20
     chi: int = 16
     beta: float = 0.3
     svd_eps: float = 1e-12
     dtype: str = "float64"
+    jax_svd: str = NAMES_INSIDE
 
     @property
     def title(self) -> str:
         broadened = "" if self.svd_eps == 1e-12 else f", svd eps = {self.svd_eps:g}"
-        return f"steps = {self.steps}, chi = {self.chi}, beta = {self.beta:g}{broadened}"
+        other = "" if self.jax_svd == NAMES_INSIDE else f", svd in JAX = {self.jax_svd}"
+        return f"steps = {self.steps}, chi = {self.chi}, beta = {self.beta:g}{broadened}{other}"
 
     @property
     def layer_count(self) -> int:
@@ -97,6 +107,7 @@ class TrgWorkload(Workload):
             "svd_eps": self.svd_eps,
             "dtype": self.dtype,
             "loss_name": "lnZ/N",
+            **({} if self.jax_svd == NAMES_INSIDE else {"jax_svd": self.jax_svd}),
         }
 
     @property
@@ -135,7 +146,7 @@ class TrgWorkload(Workload):
         return sum(packed) if "none" in strategies else max(packed, default=0)
 
 
-@workload("trg", "steps", "chi", "beta", "svd_eps", "dtype")
+@workload("trg", "steps", "chi", "beta", "svd_eps", "jax_svd", "dtype")
 def open_trg(argument: str, options: WorkloadOptions) -> list[Workload]:
     """`trg`: one workload for each number of steps.
 
@@ -153,7 +164,8 @@ def open_trg(argument: str, options: WorkloadOptions) -> list[Workload]:
     _check("steps", options.steps, f"at most {MOST_STEPS}", max(counts) <= MOST_STEPS)
     dtype = options.dtype or "float64"
     return [
-        TrgWorkload(steps, options.chi, options.beta, options.svd_eps, dtype) for steps in counts
+        TrgWorkload(steps, options.chi, options.beta, options.svd_eps, dtype, options.jax_svd)
+        for steps in counts
     ]
 
 
