@@ -8,6 +8,7 @@ import shlex
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -26,7 +27,7 @@ COMMANDS = [
     for line in block.splitlines()
 ]
 
-FAULTS, PLAN = re.findall(r"```sh\n(.*?)```", JAX, flags=re.S)
+FAULTS, RULES, WINDOWS, PLAN = re.findall(r"```sh\n(.*?)```", JAX, flags=re.S)
 
 
 @pytest.mark.slow
@@ -107,6 +108,58 @@ def test_the_module_of_the_page_is_one(
         assert "net.py:make, Sequential with" in capsys.readouterr().out
 
 
+def figures_of(command: str) -> tuple[int, list[dict[str, Any]]]:
+    """Exit code and rows of JAX, from a process of its own."""
+    words = shlex.split(command.removeprefix("ckpt "))
+    done = subprocess.run(
+        [sys.executable, "-m", "ckptcli", *words, "--json", "-q"], capture_output=True, text=True
+    )
+    return done.returncode, json.loads(done.stdout)["peers"]
+
+
+def held_and_again(peer: dict[str, Any]) -> tuple[str, str, str]:
+    """What the tables have of a row that is the same on every machine."""
+    again = ", ".join(f"{n} {op}" for op, n in peer["recomputed_by_op"].items())
+    name = f"{peer['engine']} {peer['strategy']}"
+    return name, f"{peer['memory']['saved_bytes']:,}", again or "nothing"
+
+
+@pytest.mark.slow
+@NEEDS_JAX
+@pytest.mark.parametrize("command", RULES.splitlines())
+def test_the_table_of_the_svds_rule(command: str) -> None:
+    words = shlex.split(command)
+    way, steps = (words[words.index(name) + 1] for name in ("--jax-svd", "--steps"))
+    table = rf"^\| `(.*)` \| `{way}`, {steps} \| (.*) \| ([0-9,]+) \| (.*) \|$"
+    expected = re.findall(table, JAX, flags=re.M)
+    code, peers = figures_of(command)
+    assert [held_and_again(peer) for peer in peers] == [
+        (name, saved, again) for name, _, saved, again in expected
+    ]
+    for peer, (_, word, _, _) in zip(peers, expected):
+        share = peer["agreement"]["gradient_relative"]
+        if word == "nan":
+            assert share is None  # not finite
+        else:
+            assert peer["agreement"]["agrees"] or word.startswith("differs")
+    assert code == (0 if all(peer["agreement"]["agrees"] for peer in peers) else 5)
+
+
+@pytest.mark.slow
+@NEEDS_JAX
+def test_the_table_of_windows() -> None:
+    (command,) = WINDOWS.splitlines()
+    table = r"^\| `(jax [^`]+)`[^|]*\| (agrees|differs)[^|]*\| ([0-9,]+) \| ([^|]*) \|$"
+    expected = re.findall(table, JAX, flags=re.M)
+    code, peers = figures_of(command)
+    assert [held_and_again(peer) for peer in peers] == [
+        (name, saved, again) for name, _, saved, again in expected
+    ]
+    for peer, (_, word, _, _) in zip(peers, expected):
+        assert peer["agreement"]["agrees"] or word == "differs"
+    assert code == (0 if all(peer["agreement"]["agrees"] for peer in peers) else 5)
+
+
 @pytest.mark.slow
 @NEEDS_JAX
 def test_the_table_of_the_plan() -> None:
@@ -116,18 +169,15 @@ def test_the_table_of_the_plan() -> None:
     (command,) = PLAN.splitlines()
     table = r"^\| `(jax\S* \w+)` \| ([0-9,]+) \| ([0-9.]+) MiB \|"
     expected = {row: (saved, float(mib)) for row, saved, mib in re.findall(table, JAX, flags=re.M)}
-    words = shlex.split(command.removeprefix("ckpt "))
-    done = subprocess.run(
-        [sys.executable, "-m", "ckptcli", *words, "--json", "-q"], capture_output=True, text=True
-    )
-    rows = {f"{p['engine']} {p['strategy']}": p for p in json.loads(done.stdout)["peers"]}
+    code, peers = figures_of(command)
+    rows = {f"{p['engine']} {p['strategy']}": p for p in peers}
     assert list(rows) == list(expected)
     for name, row in rows.items():
         saved, mib = expected[name]
         assert f"{row['memory']['saved_bytes']:,}" == saved
         assert row["memory"]["compiled_temp_bytes"] / 2**20 == pytest.approx(mib, rel=0.2)
         assert row["agreement"]["agrees"] or name.endswith("remat")
-    assert done.returncode == (0 if all(row["agreement"]["agrees"] for row in rows.values()) else 5)
+    assert code == (0 if all(row["agreement"]["agrees"] for row in rows.values()) else 5)
 
 
 @pytest.mark.slow

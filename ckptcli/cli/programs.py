@@ -48,14 +48,17 @@ def drained(items: list[Item]) -> Iterator[Item]:
         yield items.pop(0)
 
 
-def program_notes(line: Line, program: ProgramOptions, workloads: list[Workload]) -> list[str]:
-    """What the workloads have to say, and warnings about options without effect on them.
+def program_notes(
+    line: Line, program: ProgramOptions, workloads: list[Workload], engines: Sequence[str] = ()
+) -> list[str]:
+    """What the workloads have to say, and warnings about options without effect on them; `engines`
+    run them beside ckpt's own.
 
     Raises:
         UsageError: an option whose loss would not be noticed.
     """
     notes = [note for opened in workloads for note in getattr(opened, "notes", ())]
-    subject = subject_of(WORKLOAD, program.workload_text)
+    subject = subject_of(WORKLOAD, program.workload_text, engines)
     return [
         *notes,
         *_memory_notes(line),
@@ -69,8 +72,8 @@ def _memory_notes(line: Line) -> list[str]:
     return ["the available memory is not known here: whether the workload fits is not checked"]
 
 
-def subject_of(kind: str, text: str) -> Subject:
+def subject_of(kind: str, text: str, engines: Sequence[str] = ()) -> Subject:
     """A workload or an experiment as a subject; call after it was opened."""
     name, unused = options_without_effect(text)
     uses = frozenset(option.name for option in options_of(WorkloadOptions)) - set(unused)
-    return Subject(kind, f"workload `{name}`", uses)
+    return Subject(kind, f"workload `{name}`", uses, frozenset(engines))

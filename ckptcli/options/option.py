@@ -54,6 +54,7 @@ class Option:
         names: which names complete it, a key of `ckptcli.cli.names.NAMES`; "file" for a path.
         subjects: what the option has an effect on, of `subjects.SUBJECTS`.
         by_workload: whether the workload says itself if it has one, by its registry's `uses`.
+        library: the library whose engines alone look at it; "" for any.
         refused_by: the subjects for which it is refused instead of warned about: those where its
             loss would not be noticed.
         not_in_child: why a measuring child process does not get it; "" if it does.
@@ -82,6 +83,7 @@ class Option:
     names: str = ""
     subjects: frozenset[str] = SUBJECTS
     by_workload: bool = False
+    library: str = ""
     refused_by: frozenset[str] = frozenset()
     not_in_child: str = ""
     not_reproduced: str = ""

@@ -55,6 +55,12 @@ class WorkloadOptions(Options):
     op: str = _special(
         "mul", "One round of the chain.", choices=("mul", "add", "trg", "placeholder")
     )
+    jax_svd: str = _special(
+        "names-inside",
+        "The svd of the trg in JAX: names inside its rule, after it, or JAX's own rule.",
+        choices=("names-inside", "names-after", "builtin"),
+        library="jax",
+    )
     rounds: int | None = _special(
         None, "Rounds of the chain.", at_least=1, default_text="18; trg 4; placeholder 1"
     )

@@ -1,7 +1,8 @@
 """The TRG in JAX, a step a layer, with the broadened rule for the gradient of the SVD.
 
-The name `svd` is given inside the rule, to what the rule itself keeps: a name that is put on U, s
-and V after it marks copies, and the rule's own are computed again all the same.
+The name `svd` is given inside the rule, to what the rule itself keeps. With `names-after` it is put
+on U, s and V when the rule has returned them: it then marks copies, and what the rule keeps is
+computed again all the same. `builtin` is JAX's own rule, which nobody can put a name into.
 
 Source: `jax.custom_vjp`, `jax.ad_checkpoint.checkpoint_name`; for the rule see
 `ckptcli.autodiff.ops.svd`.
@@ -10,7 +11,7 @@ Source: `jax.custom_vjp`, `jax.ad_checkpoint.checkpoint_name`; for the rule see
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from ckptcli.checkpoint.strategies.base import LayerRegion
 from ckptcli.peers.base import program
 from ckptcli.peers.jax_regions import checkpointed
 from ckptcli.peers.trg_formula import Steps, Svd, trg_steps, trg_value
-from ckptcli.workloads.trg import TrgWorkload
+from ckptcli.workloads.trg import NAMES_AFTER, NAMES_INSIDE, TrgWorkload
 
 TOLERANCES = {"float32": (1e-5, 1e-4), "float64": (1e-12, 1e-11)}
 """Up to `SHORT` steps, and beyond: libraries decompose with other roundings, each step anew."""
@@ -40,7 +41,7 @@ class JaxTrg:
         self.parameters = list(workload.parameters().values())
         self.tolerance = TOLERANCES[workload.dtype][workload.steps > SHORT]
         self._steps = workload.steps
-        self._groups = self._grouped(svd_with_rule(workload.svd_eps), workload.ranks, regions)
+        self._groups = self._grouped(svd_of(workload), workload.ranks, regions)
 
     def _grouped(
         self, svd: Svd, ranks: Sequence[int], regions: Sequence[LayerRegion]
@@ -74,15 +75,44 @@ def _group(svd: Svd, ranks: Sequence[int]) -> Steps:
     return lambda tensor: trg_steps(jnp, svd, tensor, ranks, checkpoint_name)
 
 
-def svd_with_rule(eps: float) -> Svd:
-    """U, s, V of a square matrix; its gradient divides by x as x / (x^2 + eps^2)."""
+def svd_of(workload: TrgWorkload) -> Svd:
+    """The decomposition that the workload asks for."""
+    if workload.jax_svd == NAMES_INSIDE:
+        return svd_with_rule(workload.svd_eps, named)
+    if workload.jax_svd == NAMES_AFTER:
+        return _named_after(svd_with_rule(workload.svd_eps, tuple))
+    return _named_after(_factors)
+
+
+def named(factors: Iterable[Any]) -> tuple[Any, ...]:
+    """Each under the name `svd`."""
+    from jax.ad_checkpoint import checkpoint_name
+
+    return tuple(checkpoint_name(factor, "svd") for factor in factors)
+
+
+def _named_after(svd: Callable[[Any], Any]) -> Svd:
+    return lambda matrix: named(svd(matrix))
+
+
+def _factors(matrix: Any) -> tuple[Any, Any, Any]:
+    """U, s, V of a square matrix, differentiated by JAX's rule."""
+    import jax.numpy as jnp
+
+    u, s, vt = jnp.linalg.svd(matrix, full_matrices=False)
+    return u, s, vt.T
+
+
+def svd_with_rule(eps: float, kept: Callable[[Iterable[Any]], Any] = named) -> Svd:
+    """U, s, V of a square matrix; its gradient divides by x as x / (x^2 + eps^2), and keeps what
+    `kept` makes of the three.
+    """
     import jax
     import jax.numpy as jnp
-    from jax.ad_checkpoint import checkpoint_name
 
     def decomposed(matrix: Any) -> Any:
         u, s, vt = jnp.linalg.svd(matrix)
-        return tuple(checkpoint_name(factor, "svd") for factor in (u, s, vt.T))
+        return kept((u, s, vt.T))
 
     def forward(matrix: Any) -> Any:
         factors = decomposed(matrix)

@@ -215,14 +215,15 @@ def command_line(record: RunRecord, reps: int | None = None) -> str | None:
         if not from_file or settings.get(option.name) == record.workload[option.name]
     }
     sizes |= {name: settings[name] for name in record.varying if name in settings}
+    engines = [e for e in dict.fromkeys(row.engine for row in record.rows) if e != OURS]
     measured = {
         "strategy_texts": list(dict.fromkeys(row.strategy for row in record.rows)),
-        "engine_names": [e for e in dict.fromkeys(row.engine for row in record.rows) if e != OURS],
+        "engine_names": engines,
         "workload_text": workload,
         "seed": record.seed,
         "reps": reps or max([1, *(len(row.samples) for row in record.rows)]),
     }
-    subject = Subject(WORKLOAD, record.title, frozenset(sizes))
+    subject = Subject(WORKLOAD, record.title, frozenset(sizes), frozenset(engines))
     if "module_text" in settings:
         subject = Subject(MODULE, record.title)
     if "function_text" in settings:

@@ -39,6 +39,11 @@ from ckptcli.workloads.trg_tensors import (
 FIRST_SIZE = 2
 """Of the tensor of one spin."""
 
+NAMES_INSIDE, NAMES_AFTER, BUILTIN = "names-inside", "names-after", "builtin"
+"""What the svd is in JAX: with names on what its rule keeps, with names on what it returns, or with
+JAX's own rule. ckpt's svd has its one name on the value that both are.
+"""
+
 MOST_STEPS = 1000
 """Beyond 1023 steps 2^-steps is no normal number; the value has long converged."""
 
@@ -71,18 +76,23 @@ class TrgNetwork:
 
 @dataclass(frozen=True)
 class TrgWorkload(Workload):
-    """`steps` steps that keep at most `chi` singular values, at inverse temperature `beta`."""
+    """`steps` steps that keep at most `chi` singular values, at inverse temperature `beta`.
+
+    `jax_svd` says what the svd is in JAX alone; nothing else looks at it.
+    """
 
     steps: int = 20
     chi: int = 16
     beta: float = 0.3
     svd_eps: float = 1e-12
     dtype: str = "float64"
+    jax_svd: str = NAMES_INSIDE
 
     @property
     def title(self) -> str:
         broadened = "" if self.svd_eps == 1e-12 else f", svd eps = {self.svd_eps:g}"
-        return f"steps = {self.steps}, chi = {self.chi}, beta = {self.beta:g}{broadened}"
+        other = "" if self.jax_svd == NAMES_INSIDE else f", svd in JAX = {self.jax_svd}"
+        return f"steps = {self.steps}, chi = {self.chi}, beta = {self.beta:g}{broadened}{other}"
 
     @property
     def layer_count(self) -> int:
@@ -101,6 +111,7 @@ class TrgWorkload(Workload):
             "svd_eps": self.svd_eps,
             "dtype": self.dtype,
             "loss_name": "lnZ/N",
+            **({} if self.jax_svd == NAMES_INSIDE else {"jax_svd": self.jax_svd}),
         }
 
     @property
@@ -139,7 +150,7 @@ class TrgWorkload(Workload):
         return sum(packed) if "none" in strategies else max(packed, default=0)
 
 
-@workload("trg", "steps", "chi", "beta", "svd_eps", "dtype")
+@workload("trg", "steps", "chi", "beta", "svd_eps", "jax_svd", "dtype")
 def open_trg(argument: str, options: WorkloadOptions) -> list[Workload]:
     """`trg`: the workload of the options.
 
@@ -154,7 +165,8 @@ def open_trg(argument: str, options: WorkloadOptions) -> list[Workload]:
     _check("beta", beta, f"above 0 and at most {MOST_BETA:g}", 0.0 < beta <= MOST_BETA)
     _check("svd-eps", eps, "0 or a positive number", 0.0 <= eps < math.inf)
     _check("steps", steps, f"from 1 to {MOST_STEPS}", 1 <= steps <= MOST_STEPS)
-    return [TrgWorkload(steps, whole(options.chi), beta, eps, options.dtype or "float64")]
+    dtype = options.dtype or "float64"
+    return [TrgWorkload(steps, whole(options.chi), beta, eps, dtype, options.jax_svd)]
 
 
 def _check(option: str, value: object, needed: str, holds: bool) -> None:

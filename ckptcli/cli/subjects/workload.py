@@ -95,7 +95,8 @@ class WorkloadSubject:
         return [*notes, *_without_none(self._reference)]
 
     def takes(self, option: Option) -> bool:
-        return takes(subject_of(WORKLOAD, self._options.program.workload_text), option)
+        text = self._options.program.workload_text
+        return takes(subject_of(WORKLOAD, text, self.engine_names), option)
 
     def before(self, stdout_is_data: bool) -> list[str]:
         """One untimed pass a strategy for an enabled logger."""
@@ -190,7 +191,7 @@ def _without_none(reference: str | None) -> list[str]:
 def _workloads(options: RunOptions, line: Line) -> tuple[list[Workload], list[str]]:
     """The program, or that of each point; and warnings."""
     workloads = open_programs(options.program, options.workload, options.memory)
-    warnings = program_notes(line, options.program, workloads)
+    warnings = program_notes(line, options.program, workloads, options.peers.engine_names)
     text = options.program.workload_text
     if len(workloads) > len(points_of(text, options.workload)):
         raise UsageError(
