@@ -1,24 +1,28 @@
 """A PyTorch module of the user's own, `FILE.py:MAKE`, and one pass of it.
 
 `MAKE()` returns `(module, input)`, where a tuple of inputs is passed as so many arguments, or a
-module that has an attribute `example_input`; a class of modules will do. The loss is the sum of all
-outputs that a gradient flows to.
+module that has an attribute `example_input`; a class of modules will do. What the loss of an output
+is says `torch_loss`.
 
 Invariant: all copies start from the same parameters, buffers and random state in every pass.
 """
 
 from __future__ import annotations
 
+import copy
+import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 import torch
 from torch.utils._pytree import tree_leaves
 
 from ckptcli.checkpoint.user_code import is_user_code, load_name, running
 from ckptcli.errors import UsageError
 from ckptcli.peers.base import Values
+from ckptcli.peers.torch_loss import loss_of
 
 SMALLER = "make the module or its input smaller"
 _CONTRACT = "it returns (module, input), or a module with an attribute `example_input`"
@@ -73,7 +77,7 @@ def load_module(text: str, seed: int) -> UserModule:
 def _maker(text: str, seed: int) -> Callable[[], object]:
     if not is_user_code(text):
         raise UsageError(f"--module {text} is not FILE.py:MAKE", "write `--module net.py:make`")
-    torch.manual_seed(seed)
+    set_random_states(seed)
     make = load_name(text)
     if not callable(make) or isinstance(make, torch.nn.Module):
         raise UsageError(f"`{text}` is not a function", _CONTRACT)
@@ -81,7 +85,7 @@ def _maker(text: str, seed: int) -> Callable[[], object]:
 
 
 def _make(text: str, make: Callable[[], object], seed: int) -> UserModule:
-    torch.manual_seed(seed)
+    set_random_states(seed)
     with running(text, SMALLER):
         made = make()
     return _checked(text, made, make)
@@ -117,9 +121,8 @@ class ModuleNetwork:
         self._parameters = user.parameters()
 
     def forward(self) -> torch.Tensor:
-        torch.manual_seed(self.seed)
-        output = self.user.module(*self.user.inputs)
-        return loss_of(output, self.user.text)
+        set_random_states(self.seed)
+        return loss_of(self.user.module(*self.user.inputs), self.user.text)
 
     def backward(self, state: torch.Tensor) -> tuple[torch.Tensor, Sequence[torch.Tensor | None]]:
         return state, torch.autograd.grad(state, self._parameters, allow_unused=True)
@@ -134,47 +137,52 @@ class ModuleNetwork:
             torch.zeros_like(parameter) if gradient is None else gradient
             for parameter, gradient in zip(self._parameters, gradients)
         ]
-        dense = [gradient.to("cpu", dtype).to_dense() for gradient in found]
+        dense = [_real(gradient.to("cpu").to_dense()).to(dtype) for gradient in found]
         return Values(float(loss.detach()), [gradient.numpy() for gradient in dense])
 
     @property
     def dtype(self) -> str:
         """The dtype that `values` has: float64, or float32 for all others."""
         kinds = {parameter.dtype for parameter in self._parameters}
-        return "float64" if kinds == {torch.float64} else "float32"
+        return "float64" if kinds <= {torch.float64, torch.complex128} else "float32"
 
     def check(self, result: Any) -> float | None:
         first = next((gradient for gradient in result[1] if gradient is not None), None)
-        return None if first is None else float(first.double().sum())
+        return None if first is None else float(_real(first).double().sum())
 
 
-def loss_of(output: Any, text: str) -> torch.Tensor:
-    """The sum of every floating-point tensor in `output`, in order.
+def _real(tensor: torch.Tensor) -> torch.Tensor:
+    """Of complex numbers, both parts: what differs in one alone differs."""
+    return torch.view_as_real(tensor.resolve_conj()) if tensor.is_complex() else tensor
 
-    Raises:
-        UsageError: there is none that a gradient flows to.
-    """
-    tensors = [leaf for leaf in tree_leaves(output) if isinstance(leaf, torch.Tensor)]
-    sums = [tensor.sum() for tensor in tensors if tensor.requires_grad]
-    if not sums:
-        raise UsageError(
-            f"no output of the module of `{text}` depends on a parameter",
-            "have forward return a tensor that does",
-        )
-    return torch.stack([term.to(sums[0].dtype) for term in sums]).sum() if sums[1:] else sums[0]
+
+def set_random_states(seed: int) -> None:
+    """Of PyTorch, Python and NumPy: what is drawn is drawn again in the next pass."""
+    torch.manual_seed(seed)
+    random.seed(seed)
+    np.random.seed(seed % 2**32)
 
 
 def another(user: UserModule, seed: int) -> UserModule:
-    """What `MAKE` gives when it is called again, with the state and the input of the first.
+    """What `MAKE` gives when it is called again, with the state and the input of the first; a copy
+    where it gives modules or parameters that it has given before.
 
     Raises:
-        ProgramError: `MAKE` fails, or gives another module.
+        ProgramError: `MAKE` fails, or gives another module, or one that cannot be copied.
         UsageError: what it gives is no module with an input.
     """
     other = _make(user.text, user.make, seed)
     with running(user.text, SMALLER):
+        if not _parts(user.module).isdisjoint(_parts(other.module)):
+            return replace(user, module=copy.deepcopy(user.module))
         other.module.load_state_dict(user.module.state_dict())
     return replace(other, inputs=user.inputs)
+
+
+def _parts(module: torch.nn.Module) -> set[int]:
+    """The modules, parameters and buffers, by `id`."""
+    parts = (*module.modules(), *module.parameters(), *module.buffers())
+    return {id(part) for part in parts}
 
 
 def check_is_on_cpu(user: UserModule) -> None:

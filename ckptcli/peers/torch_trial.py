@@ -11,31 +11,35 @@ from ckptcli.checkpoint.user_code import running
 from ckptcli.errors import ProgramError
 from ckptcli.peers.agreement import TOLERANCES, agreement
 from ckptcli.peers.base import Values
+from ckptcli.peers.torch_blocks import Blocks, as_called, blocks_of
+from ckptcli.peers.torch_loops import following_loops
 from ckptcli.peers.torch_module import SMALLER, ModuleNetwork, UserModule
 from ckptcli.peers.torch_places import Places
-from ckptcli.peers.torch_regions import Children, children_of, without_caller
 
 IN_PLACE = "modified by an inplace operation"
 
 
-def tried(user: UserModule, seed: int) -> Children:
-    """What checkpoints go around, after two passes from the same random state.
+def tried(user: UserModule, seed: int, wanted: str | None = None) -> Blocks:
+    """What checkpoints go around, after two passes from the same random state; `wanted` as in
+    `blocks_of`.
 
     Raises:
+        UsageError: no part of the module is called as `wanted` says.
         ProgramError: the module fails, or does something else in the second pass.
     """
+    blocks = blocks_of(user.module, wanted)
     network = ModuleNetwork(user, seed)
     places = Places()
     buffers = {name: buffer.clone() for name, buffer in user.module.named_buffers()}
     passes = []
     with running(user.text, SMALLER, places.text), places.following(user.module):
         for _ in range(2):
-            passes.append(network.values(network.backward(network.forward())))
+            with following_loops(blocks) as loops:
+                state = network.forward()
+            passes.append(network.values(network.backward(state)))
             _restore(user.module, buffers)
     _check_same(user, passes[0], passes[1], network.dtype)
-    children = children_of(user.module)
-    whole = children.caller is None or id(children.caller) in places.called
-    return children if whole else without_caller(children)
+    return as_called(blocks, places.called, loops)
 
 
 def _restore(module: torch.nn.Module, buffers: dict[str, torch.Tensor]) -> None:
@@ -59,11 +63,8 @@ def _check_same(user: UserModule, first: Values, again: Values, dtype: str) -> N
     )
 
 
-def why_not_again(error: ProgramError, children: Children) -> str:
+def why_not_again(error: ProgramError) -> str:
     """Why a module that runs without checkpoints fails with them, and what to do."""
     if IN_PLACE not in str(error.__cause__):
         return f"it fails when it is computed again: {error}"
-    larger = children.caller is not None and len(children.parts) > 1
-    return "an in-place op overwrites what a checkpoint computes again from; use inplace=False" + (
-        ", or checkpoint larger blocks (-s remat:every=K)" if larger else ""
-    )
+    return "an in-place op overwrites what a checkpoint computes again from; use inplace=False"

@@ -26,8 +26,8 @@ from ckptcli.profiling.rows import empty_row, outcome_of, passes_of, without_fig
 from ckptcli.version import VERSION
 
 if TYPE_CHECKING:
+    from ckptcli.peers.torch_blocks import Blocks
     from ckptcli.peers.torch_module import ModuleNetwork, UserModule
-    from ckptcli.peers.torch_regions import Children
 
 REFERENCE = "none"
 _MOVED = (
@@ -43,11 +43,14 @@ def profile_module(
     plan: Plan,
     threshold: float,
     tell: Callable[[str, int, int], None],
+    wanted: str | None = None,
     config: dict[str, object] | None = None,
     command: Sequence[str] = (),
     finished: Callable[[RunRecord], None] | None = None,
 ) -> RunRecord:
     """Profile the module that `FILE.py:MAKE` makes; `engine` is PyTorch's, and imported.
+
+    `wanted` says which parts are its blocks, as `blocks_of` has it.
 
     The first strategy is `none`, which the others are compared with. One that has no counterpart,
     or under which the module fails, has a row with the reason. `finished` gets the record so far
@@ -64,12 +67,12 @@ def profile_module(
     origin = read_origin(command)
     plain = load_module(text, plan.seed)
     check_is_on_cpu(plain)
-    children = tried(plain, plan.seed)
-    job = _Job(plain, children, engine, plan, threshold, config or {}, origin)
+    blocks = tried(plain, plan.seed, wanted)
+    job = _Job(plain, blocks, engine, plan, threshold, config or {}, origin)
     passes = [job.opened(strategy) for strategy in strategies]
-    passes = [_first_pass(this, passes[0], children) for this in passes]
+    passes = [_first_pass(this, passes[0]) for this in passes]
     job.notes = [
-        *_lints(strategies, passes, children),
+        *_lints(strategies, passes, blocks),
         *(text for this in passes for text in _divergence(this)),
         *_moved(passes),
     ]
@@ -117,7 +120,7 @@ class _Job:
     """What every strategy is opened with; `plain` is the module without checkpoints."""
 
     plain: UserModule
-    children: Children
+    blocks: Blocks
     engine: Engine
     plan: Plan
     threshold: float
@@ -153,7 +156,7 @@ class _Job:
                     "name": "module",
                     "title": self.plain.title,
                     "module": self.plain.text,
-                    "has_caller": self.children.caller is not None and len(self.children.parts) > 1,
+                    "has_caller": self.blocks.can_group,
                 },
                 device="Torch(Cpu)",
                 machine=read_machine(),
@@ -167,7 +170,7 @@ class _Job:
                 warnings=tuple(self.notes),
                 rows=tuple(this.finished(rounds) for this in passes),
                 library=self.engine.version,
-                children=tuple(self.children.paths),
+                children=tuple(self.blocks.paths),
                 origin=self.origin,
             )
         )
@@ -185,25 +188,19 @@ class _Job:
             return _Pass(without_figures(row, str(reason)))
 
     def _checkpointed(self, row: Row, strategy: Strategy) -> _Pass:
+        from ckptcli.peers.torch_blocks import in_another
         from ckptcli.peers.torch_module import ModuleNetwork, another
-        from ckptcli.peers.torch_regions import (
-            checkpoint_regions,
-            children_of,
-            module_regions,
-            without_caller,
-        )
+        from ckptcli.peers.torch_regions import checkpoint_regions, module_regions
 
-        module_regions(self.children, strategy)  # before another module is made
+        module_regions(self.blocks, strategy)  # before another module is made
         user = another(self.plain, self.plan.seed)
-        own = children_of(user.module)
-        own = own if self.children.caller is not None else without_caller(own)
-        regions = module_regions(own, strategy)
-        checkpoint_regions(own, regions)
+        regions = module_regions(in_another(self.blocks, user.module), strategy)
+        checkpoint_regions(regions)
         paths = tuple(region.paths for region in regions if region.policy is not None)
         return _Pass(replace(row, regions=paths), ModuleNetwork(user, self.plan.seed))
 
 
-def _first_pass(this: _Pass, reference: _Pass, children: Children) -> _Pass:
+def _first_pass(this: _Pass, reference: _Pass) -> _Pass:
     """One pass for its values; where it fails with checkpoints alone, the reason.
 
     Raises:
@@ -221,7 +218,7 @@ def _first_pass(this: _Pass, reference: _Pass, children: Children) -> _Pass:
     except ProgramError as error:
         if this is reference:
             raise
-        reason = why_not_again(error, children)
+        reason = why_not_again(error)
         return _Pass(replace(without_figures(this.row, reason), failed=True))
     return this
 
@@ -257,9 +254,9 @@ def _moved(passes: Sequence[_Pass]) -> Iterator[str]:
 
 
 def _lints(
-    strategies: Sequence[Strategy], passes: Sequence[_Pass], children: Children
+    strategies: Sequence[Strategy], passes: Sequence[_Pass], blocks: Blocks
 ) -> Iterator[str]:
     for strategy, this in zip(strategies, passes):
         if this.network is not None:
-            for text in strategy.lints(len(children.parts)):
+            for text in strategy.lints(len(blocks.parts)):
                 yield f"{strategy.name}: {text}"

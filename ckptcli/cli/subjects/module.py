@@ -31,6 +31,7 @@ class ModuleSubject:
 
     def __init__(self, options: RunOptions, line: Line) -> None:
         self._text = options.peers.module_text or ""
+        self._blocks = options.blocks.blocks_text
         self._notes = checked_module(options.peers, line)
         self._strategies = _strategies(options.strategies.strategy_texts)
         self.engine_names = (ENGINE,)
@@ -67,6 +68,7 @@ class ModuleSubject:
             measurement.plan,
             measurement.threshold,
             measurement.tell,
+            wanted=self._blocks,
             config=measurement.config,
             command=measurement.command,
             finished=measurement.finished,

@@ -14,6 +14,7 @@ from ckptcli.options.output import (
     VerboseOptions,
 )
 from ckptcli.options.program import (
+    BlockOptions,
     ConfigOptions,
     DeviceOptions,
     FaultOptions,
@@ -33,6 +34,7 @@ class RunOptions(Options):
     workload: WorkloadOptions = group(WorkloadOptions)
     device: DeviceOptions = group(DeviceOptions)
     peers: PeerOptions = group(PeerOptions)
+    blocks: BlockOptions = group(BlockOptions)
     rounds: RoundOptions = group(RoundOptions)
     threshold: ThresholdOptions = group(ThresholdOptions)
     data: JsonOptions = group(
