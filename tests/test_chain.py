@@ -22,8 +22,10 @@ from ckptcli.measure.machine import read_machine
 from ckptcli.profiling.experiment import carried_out
 from ckptcli.report.console import Screen
 from ckptcli.report.experiment_console import render_experiment
-from ckptcli.traced import history
+from ckptcli.traced import Tracer, grad, history
+from ckptcli.traced.program import instruction_count
 from ckptcli.workloads.chain import ChainExperiment, is_measured
+from ckptcli.workloads.chain_programs import Trg
 from tests.backend_kit import NEEDS_TORCH
 
 CHAIN = ["run", "--workload", "chain"]
@@ -45,7 +47,11 @@ def found(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 0) ->
         ("mul", "shared", list(range(1, 19))),
         ("add", "shared", list(range(1, 13))),
         ("mul", "left", list(range(1, 19))),
+        ("mul", "ptr-eq", list(range(1, 19))),
+        ("mul", "dedup", list(range(1, 19))),
         ("trg", "shared", [1, 2, 3, 4]),
+        ("trg", "ptr-eq", [1, 2, 3, 4]),
+        ("trg", "dedup", [1, 2, 3, 4]),
         ("trg", "copy", [1, 25, 601, 14425]),
     ],
 )
@@ -108,6 +114,54 @@ def test_the_left_rule_loses_a_gradient(capsys: pytest.CaptureFixture[str]) -> N
     (sentence,) = wrong["wrong"]
     assert "without checkpoints 0.84405407362385" in sentence
     assert wrong["facts"]["same_bits"] is False
+
+
+@pytest.mark.sampled(2)
+@pytest.mark.parametrize(
+    ("merge", "on_value"), [("ptr-eq", [1, 3, 6, 10, 15]), ("dedup", [1, 2, 3, 4, 5])]
+)
+def test_the_repairs_that_the_seed_leaves_untried(
+    merge: str, on_value: list[int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of lnZ/N as of the state, and both operands' gradients; the bits without checkpoints."""
+    data = found(capsys, "--op", "trg", "--rounds", "5", "--merge", merge)
+    assert [row["entries_on_value"] for row in data["rounds"]] == on_value
+    assert [row["graphs"] for row in data["rounds"]] == [1, 2, 3, 4, 5]
+    facts = data["facts"]
+    assert (facts["same_bits"], facts["gradient_by_the_right_operand"]) == (True, 24.0)
+    assert facts["gradient"] == pytest.approx(0.744793433247367, abs=1e-12)
+
+
+@pytest.mark.sampled(5)
+@pytest.mark.parametrize("merge", ["shared", "copy", "ptr-eq", "dedup"])
+@pytest.mark.parametrize(
+    ("op", "instructions"),
+    [
+        ("mul", [4 * n - 1 for n in range(1, 9)]),
+        ("add", list(range(1, 9))),
+        ("trg", [58 + 197 * n for n in range(1, 5)]),
+    ],
+)
+def test_instructions_of_the_gradients_program(
+    op: str, instructions: list[int], merge: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of n squares n - 1 forward, and n times two products and their sum; of n sums a sum each. The
+    notes count 871, 1073 and 1272 at 4 to 6 steps of the TRG, about 200 a step too.
+    """
+    data = found(capsys, "--op", op, "--rounds", str(len(instructions)), "--merge", merge)
+    assert [row["instructions"] for row in data["rounds"]] == instructions
+
+
+def test_instructions_are_counted_without_making_the_program() -> None:
+    for checkpoints in (True, False):
+        tracer = Tracer()
+        program = Trg(tracer, checkpoints)
+        for _ in range(3):
+            program.advance()
+            gradient = grad(program.output(), program.leaf)
+            made = tracer.compiler.compile([gradient])
+            assert instruction_count([gradient]) == len(made.instructions)
+        assert len(made.instructions) == 649
 
 
 def test_many_rounds_give_a_selection(capsys: pytest.CaptureFixture[str]) -> None:

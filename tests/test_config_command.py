@@ -68,11 +68,17 @@ def test_keys_are_written_with_either_dash() -> None:
     assert (read.unknown, read.wrong) == ((), ())
 
 
+@pytest.mark.parametrize("value", [0.44, 1, "0.3,0.44"])
+def test_one_number_of_several_may_stand_without_quotes(value: object) -> None:
+    assert read_defaults({"ckpt": {"beta": value}}, KINDS).values == {"beta": value}
+
+
 KINDS: dict[str, Any] = {
     "layers": "integer",
     "max-time": "number",
     "no-reference": "boolean",
     "dtype": "string",
+    "beta": "numbers",
     "strategy": "strings",
 }
 
@@ -85,6 +91,8 @@ KINDS: dict[str, Any] = {
         ("layers", True, "`ckpt.layers` is true, not an integer"),
         ("max_time", "5", '`ckpt.max-time` is "5", not a number'),
         ("no-reference", 1, "`ckpt.no-reference` is 1, not a boolean"),
+        ("beta", True, "`ckpt.beta` is true, not a number or a list in a text"),
+        ("beta", [0.3, 0.44], "`ckpt.beta` is an array, not a number or a list in a text"),
         ("dtype", ["float32"], "`ckpt.dtype` is an array, not a string"),
         ("strategy", ["none", 3], "`ckpt.strategy` is an array, not a string or a list of strings"),
         ("strategy", {"a": 1}, "`ckpt.strategy` is a table, not a string or a list of strings"),
@@ -261,7 +269,8 @@ def test_unknown_keys_warn_with_the_nearest_name(ckpt: Command, tmp_path: Path) 
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ('layers = "x"', '`ckpt.layers` is "x", not an integer'),
+        ('layers = "x"', '`ckpt.layers` is "x", which `--layers` does not take'),
+        ("layers = 1.5", "`ckpt.layers` is 1.5, not an integer or a list in a text"),
         ("layers = 0", "`ckpt.layers` is 0, which `--layers` does not take"),
         ('dtype = "int8"', '`ckpt.dtype` is "int8", which `--dtype` does not take'),
         ("seed = 1.5", "`ckpt.seed` is 1.5, not an integer"),

@@ -85,7 +85,7 @@ def test_the_page_has_every_engine() -> None:
 
 def test_the_policies_of_the_page_exist() -> None:
     named = re.findall(r"^\| `policy=([a-z_]+)", ENGINES, flags=re.M)
-    assert len(named) == 7
+    assert len(named) == 8
     for name in named:
         arguments = {"save_from_both_policies": "(dots_saveable,nothing_saveable)"}
         default = "(p)" if "names" in name else ""

@@ -61,6 +61,8 @@ def another_value(option: Option) -> Any:
         least = option.above if option.at_least is None else option.at_least
         number = max(option.default or 0, least or 0) + 1
         return number if option.kind == "integer" else float(number)
+    if option.kind in ("integers", "numbers"):
+        return "3,7" if option.kind == "integers" else "0.25,0.5"
     return {"boolean": True, "string": "a b", "strings": ("c", "d"), "pair": ("e", "f")}[
         option.kind
     ]

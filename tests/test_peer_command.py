@@ -53,7 +53,15 @@ def test_the_command_runs_every_strategy_in_every_engine(
     found = {(peer["engine"], peer["strategy"]): peer for peer in data["peers"]}
     assert list(found) == [(engine, name) for engine in ENGINES for name in names]
     without = {key for key, peer in found.items() if peer["reason"] is not None}
-    assert without == {("torch", "remat:names=p"), *((engine, "balanced") for engine in ENGINES)}
+    assert without == {("torch", "remat:names=p")}
+    for row in data["strategies"]:
+        of_engine = row["engine"] != "ckpt"
+        assert (row["counterpart"] is not None) == (of_engine and row["strategy"] == "balanced")
+        beside = row["plain_agreement"]
+        if row["strategy"] == "none" or not of_engine or row["reason"] is not None:
+            assert beside is None
+        else:
+            assert (beside["beside"], beside["agrees"]) == (f"{row['engine']} none", True)
     for key, peer in found.items():
         assert (peer["memory"] is None) == (peer["agreement"] is None) == (key in without)
         assert len(peer["total_s"]["samples"]) == (0 if key in without else 2)

@@ -10,17 +10,23 @@ import numpy as np
 import pytest
 
 from ckptcli.autodiff.device import device
+from ckptcli.checkpoint.policies import compute_bound_saveable
+from ckptcli.checkpoint.strategies.balanced import BalancedCheckpointing
+from ckptcli.checkpoint.strategies.base import LayerRegion, Strategy
 from ckptcli.checkpoint.strategies.registry import parse_strategy
 from ckptcli.errors import UnknownNameError
+from ckptcli.graph import Node
 from ckptcli.peers.agreement import TOLERANCES, agreement, distance
 from ckptcli.peers.base import (
     NoPeer,
     PeerNetwork,
     Values,
+    elsewhere,
     engines,
     open_engines,
     regions_of,
 )
+from ckptcli.profiling.memory_pass import memory_pass
 from ckptcli.profiling.peer_passes import own_values
 from ckptcli.workloads.silu import SiluWorkload
 from tests.backend_kit import INSTALLED_ENGINES, NEEDS_JAX, NEEDS_TORCH
@@ -213,10 +219,49 @@ def test_only_names_that_exist() -> None:
         open_engines(["touch"])
 
 
-@pytest.mark.parametrize("name", ["balanced"])
-def test_what_decides_op_by_op_has_no_peer(name: str) -> None:
-    with pytest.raises(NoPeer, match="op by op"):
-        regions_of(parse_strategy(name), 6)
+def test_what_decides_op_by_op_has_no_peer() -> None:
+    """One of the user's own, whether it is derived from nothing or from `balanced`."""
+
+    class Everything(Strategy):
+        def recomputes(self, node: Node) -> bool:
+            return True
+
+    class Otherwise(BalancedCheckpointing):
+        def recomputes(self, node: Node) -> bool:
+            return True
+
+    for own in (Everything(), Otherwise()):
+        with pytest.raises(NoPeer, match="op by op"):
+            regions_of(own, 6)
+
+
+def test_balanced_is_a_policy_over_one_region_and_says_so() -> None:
+    there = elsewhere(parse_strategy("balanced"), 6)
+    assert [*there.regions] == [LayerRegion(6, compute_bound_saveable)]
+    assert "one region around everything" in there.reading
+    for same in ("none", "remat", "sqrt"):
+        assert elsewhere(parse_strategy(same), 6).reading == ""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("engine", INSTALLED_ENGINES)
+def test_balanced_holds_the_products_that_it_holds_here(engine: str) -> None:
+    """8 layers: 8 products, and each sigmoid again; as many bytes as ckpt's own."""
+    own = memory_pass(SiluWorkload(8, 16), device(), parse_strategy("balanced"))
+    held = (own.memory.saved_tensors, 0, own.outcome.recomputed_by_op["sigmoid"])  # type: ignore[index]
+    assert counted(engine, "balanced", 8) == held == (8, 0, 8)
+    assert counted(engine, "remat:every=8,policy=dots_saveable", 8) == held
+
+
+def test_the_policy_holds_here_what_balanced_does() -> None:
+    policy = parse_strategy("remat:every=8,policy=compute_bound_saveable")
+    workload = SiluWorkload(8, 16)
+    one, other = (
+        memory_pass(workload, device(), strategy)
+        for strategy in (parse_strategy("balanced"), policy)
+    )
+    assert one.memory.saved_bytes == other.memory.saved_bytes
+    assert one.outcome.recomputed_by_op == other.outcome.recomputed_by_op
 
 
 @pytest.mark.parametrize(

@@ -60,7 +60,7 @@ class SigmoidsSaveable(BasePolicy):
 
 @pytest.fixture
 def one_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """A tenth policy, whose file is all that there is of it."""
+    """One policy more, whose file is all that there is of it."""
     (tmp_path / "sigmoids.py").write_text(SIGMOIDS)
     monkeypatch.setattr(package, "__path__", [*package.__path__, str(tmp_path)])
     yield
@@ -88,7 +88,7 @@ def test_a_file_more_is_a_policy_more(capsys: pytest.CaptureFixture[str]) -> Non
 
 
 def test_nothing_is_left_of_it() -> None:
-    assert len(registry()) == 9
+    assert len(registry()) == 10
 
 
 def each() -> Iterator[tuple[str, Any]]:
@@ -112,7 +112,10 @@ def test_who_moves_values_to_the_host() -> None:
 
 
 TORCH_OPS = SimpleNamespace(
-    products=frozenset({"mm"}), batched_products=frozenset({"bmm"}), convolutions=frozenset({"c"})
+    products=frozenset({"mm"}),
+    batched_products=frozenset({"bmm"}),
+    convolutions=frozenset({"c"}),
+    compute_bound=frozenset({"mm", "bmm", "c", "sum"}),
 )
 
 
@@ -127,6 +130,7 @@ def test_what_policies_are_in_pytorch() -> None:
     assert saved == {
         "nothing_saveable": frozenset(),
         "everything_saveable": None,
+        "compute_bound_saveable": {"mm", "bmm", "c", "sum"},
         "dots_saveable": {"mm", "bmm", "c"},
         "dots_with_no_batch_dims_saveable": {"mm"},
         "offload_dot_with_no_batch_dims": f"{selective} moves nothing to the host",
@@ -156,6 +160,7 @@ def test_every_policy_is_one_in_jax() -> None:
         answers[name] = getattr(answer, "dst", answer is True)
     assert {name: answer for name, answer in answers.items() if answer} == {
         "everything_saveable": True,
+        "compute_bound_saveable": True,
         "dots_saveable": True,
         "dots_with_no_batch_dims_saveable": True,
         "offload_dot_with_no_batch_dims": "pinned_host",

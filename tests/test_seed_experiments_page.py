@@ -19,6 +19,15 @@ COMMANDS = [
 FIGURES = {
     "log -s none --level full": ["1 node(s) to compute"],
     "log -s balanced --level full": ["{ value: 7 }: 2 node(s)", "{ value: 5 }: 3 node(s)"],
+    "sines20 --level basic --sort": ["39 visits", "(today 39), 190 look-ups", "1,140 comparisons"],
+    "sines40 --level basic --sort": ["79 visits", "(today 79), 780 look-ups", "9,880 comparisons"],
+    "squares16 --level basic --sort": [
+        "65,566 visits",
+        "(today 47), 131,038 look-ups",
+        "196,317 c",
+    ],
+    "recurrent.py:make --level basic --sort": ["about 10^15 visits", "(today 729), about 10^16"],
+    "log -l 8 -n 64 --level basic --sort": ["61 visits", "(today 54), 29 look-ups", "14 comp"],
     "run -s none -s balanced --reps 9": [
         *("in_use =    36.0 MiB", "in_use =   128.0 MiB", "in_use =    68.0 MiB"),
         *("132.0 MiB", "80.0 MiB", "recomputes 7 mul, 8 sigmoid", "-89171.2"),
@@ -28,8 +37,28 @@ FIGURES = {
     "--steps 4..6,20 -s remat --perturb-replay": ["moved by -1.5", "step 4", "column 5"],
     "sign:4,a,5+6+7+9+10+12": ["moved by -3.45e-04", "columns 5, 6, 7, 9, 10, 12"],
     "--op mul --merge copy": ["1,023", "262,143"],
-    "--op trg --rounds 4 --merge copy": ["14,425", "15,679", "0.84405407362385"],
-    "--op trg --rounds 20": ["0.70449867952", "8.0 MiB kept", "66.2 MiB kept"],
+    "--op trg --rounds 4 --merge copy": ["14,425", "15,679", "846", "0.84405407362385"],
+    "--op mul --merge ptr-eq": ["18        18       18"],
+    "--op trg --rounds 5 --merge ptr-eq": [
+        "5         5        5",
+        "15",
+        "without checkpoints the same",
+    ],
+    "--op trg --rounds 5 --merge dedup": ["5         5        5", "without checkpoints the same"],
+    "--op placeholder": ["placeholder User { id: 0 } has no runtime input binding"],
+    "--beta 0.3,0.44,0.5 --rounds 4": [
+        "0.84405407362385",
+        "1.56284702810384",
+        "18 programs",
+        ", 0 later",
+    ],
+    "--beta 0.3,0.44,0.5 --rounds 20": [
+        "0.7044986795",
+        "1.40278527491",
+        "1.7455834681500",
+        "21 programs",
+    ],
+    "--op trg --rounds 20": ["0.7044986795", "8.0 MiB kept", "66.2 MiB kept"],
 }
 """A part of a command -> what its output has."""
 

@@ -304,7 +304,9 @@ def test_policies_are_those_of_the_engine(capsys: pytest.CaptureFixture[str], fi
     assert saved == sorted(set(saved))
     assert rows[dots]["agreement"]["gradient_ulp"] == 0.0
     assert "it knows no names" in rows[names]["reason"]
-    assert "decides op by op" in rows["balanced"]["reason"]
+    assert "the policy compute_bound_saveable" in rows["balanced"]["counterpart"]
+    assert len(rows["balanced"]["regions"]) == 1
+    assert rows["balanced"]["agreement"]["gradient_ulp"] == 0.0
     everything = "remat:every=3,policy=everything_saveable"
     saves_all = rows_of(capsys, f"{file}:sequence", everything)[everything]
     assert (saves_all["reason"], saves_all["judgement"]["word"]) == (None, "worse")

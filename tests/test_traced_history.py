@@ -13,7 +13,9 @@ from hypothesis import given, settings, strategies as st
 
 from ckptcli.errors import HistoryTooLongError
 from ckptcli.traced import Tensor, Tracer, grad
-from ckptcli.traced.history import MOST_ENTRIES, Count
+from ckptcli.traced.history import MOST_ENTRIES, RULES, Count
+
+RIGHT_RULES = [rule for rule in RULES if rule != "left"]
 
 
 def squared(x: Tensor, y: Tensor) -> Tensor:
@@ -31,6 +33,10 @@ def shifted(x: Tensor, y: Tensor) -> Tensor:
         ("copy", shifted, range(1, 11)),
         ("shared", squared, range(1, 11)),
         ("shared", shifted, range(1, 11)),
+        ("ptr-eq", squared, range(1, 11)),
+        ("ptr-eq", shifted, range(1, 11)),
+        ("dedup", squared, range(1, 11)),
+        ("dedup", shifted, range(1, 11)),
         ("left", squared, range(1, 11)),
         ("left", shifted, range(1, 11)),
     ],
@@ -48,7 +54,7 @@ def test_entries_after_each_turn(
         assert (y + 1.0).exp().checkpoints() == y.checkpoints()
 
 
-@pytest.mark.parametrize("merge", ["shared", "copy"])
+@pytest.mark.parametrize("merge", RIGHT_RULES)
 def test_two_checkpoints_of_one_graph_are_two_entries(merge: str) -> None:
     x = Tracer(merge=merge).tensor([2.0])
     y = x * x
@@ -60,14 +66,19 @@ def test_two_checkpoints_of_one_graph_are_two_entries(merge: str) -> None:
     assert grad(one * other, x).evaluate().tolist() == [4 * 2.0**3]
 
 
-def test_lists_with_a_common_tail_are_copied_with_it() -> None:
-    """tenferro looks for no common tail either: 1 and 2 entries make 3 of 2 graphs."""
-    x = Tracer(merge="copy").tensor([1.0])
+@pytest.mark.parametrize(("merge", "entries"), [("copy", 3), ("ptr-eq", 3), ("dedup", 2)])
+def test_lists_with_a_common_tail(merge: str, entries: int) -> None:
+    """tenferro looks for no common tail, nor does a comparison of heads: 1 and 2 entries of 2
+    graphs make 3.
+    """
+    x = Tracer(merge=merge).tensor([1.0])
     y = x * x
     y.checkpoint()
     z = y.exp()
     z.checkpoint()
-    assert (y * z).checkpoints() == Count(3, 2)
+    assert (y * z).checkpoints() == (z * y).checkpoints() == Count(entries, 2)
+    assert (y * z + z * y).checkpoints().entries == {"copy": 6, "ptr-eq": 6, "dedup": 2}[merge]
+    assert grad(y * z, x).evaluate().item() == pytest.approx(4.0 * np.e)
 
 
 def test_a_list_is_counted_before_it_is_copied() -> None:
@@ -93,6 +104,17 @@ def test_a_list_is_counted_before_it_is_copied() -> None:
     with pytest.raises(HistoryTooLongError):
         full.checkpoint()
     assert (full.node, full.history) == (node, history)
+
+
+def test_a_list_without_anything_new_is_not_copied() -> None:
+    """Under `dedup` the longer list is taken as it is, where it holds the other."""
+    x = Tracer(merge="dedup").tensor([1.0])
+    y = x * x
+    y.checkpoint()
+    z = y.exp()
+    z.checkpoint()
+    assert (y * z).history is z.history
+    assert [entry.leaf for entry in (z * y).history.entries()] == [z.node, y.node]
 
 
 Program = list[tuple[str, int, int, bool]]
@@ -140,7 +162,7 @@ def run(program: Program, merge: str, checkpoints: bool, clone: bool) -> list[by
 
 @pytest.mark.slow
 @settings(max_examples=150, deadline=None)
-@given(program=PROGRAMS, merge=st.sampled_from(["shared", "copy"]), clone=st.booleans())
+@given(program=PROGRAMS, merge=st.sampled_from(RIGHT_RULES), clone=st.booleans())
 def test_a_checkpoint_changes_no_bit(program: Program, merge: str, clone: bool) -> None:
     assert run(program, merge, True, clone) == run(program, merge, False, clone)
 
@@ -162,6 +184,29 @@ def test_shared_keeps_one_entry_for_each_graph(program: Program) -> None:
         done[id(made)] = reached
         values.append(made)
         assert made.checkpoints() == Count(len(reached), len(reached))
+
+
+def keys(program: Program, merge: str) -> list[list[int | None]]:
+    """The keys of each value's entries, newest first."""
+    tracer = Tracer(merge=merge)
+    values = [tracer.tensor([0.3]), tracer.tensor([0.5])]
+    for name, first, second, checkpoint in program:
+        a, b = values[-1 - first % len(values)], values[-1 - second % len(values)]
+        values.append(a * b if name in ("add", "sub", "mul", "matmul") else a.sin())
+        if checkpoint:
+            values[-1].checkpoint()
+    return [[e.leaf.key for e in v.history.entries()] if v.history else [] for v in values]
+
+
+@settings(max_examples=60, deadline=None)
+@given(program=PROGRAMS)
+def test_the_repairs_lose_no_entry(program: Program) -> None:
+    """`dedup` has each of `copy`'s once; `ptr-eq` has as many or more of them, `copy` the most."""
+    of = {merge: keys(program, merge) for merge in ("copy", "ptr-eq", "dedup")}
+    for copied, identical, distinct in zip(of["copy"], of["ptr-eq"], of["dedup"]):
+        assert len(set(distinct)) == len(distinct)
+        assert set(copied) == set(identical) == set(distinct)
+        assert len(distinct) <= len(identical) <= len(copied)
 
 
 LONG = """
@@ -207,6 +252,8 @@ thread.join()
         ("shared", 300_000, "add"),
         ("copy", 17, "mul"),
         ("copy", 50_000, "add"),
+        ("ptr-eq", 30_000, "mul"),
+        ("dedup", 30_000, "mul"),
         ("left", 30_000, "mul"),
     ],
 )

@@ -63,7 +63,15 @@ def test_values_and_gradients(beta: float, steps: int, merge: str | None) -> Non
 
 @pytest.mark.parametrize(
     ("merge", "steps"),
-    [("shared", 4), pytest.param("shared", 6, marks=pytest.mark.slow), ("copy", 4)],
+    [
+        ("shared", 4),
+        pytest.param("shared", 6, marks=pytest.mark.slow),
+        ("copy", 4),
+        ("ptr-eq", 4),
+        pytest.param("ptr-eq", 6, marks=pytest.mark.slow),
+        ("dedup", 4),
+        pytest.param("dedup", 6, marks=pytest.mark.slow),
+    ],
 )
 def test_checkpoints_change_no_bit(merge: str, steps: int) -> None:
     def bits(after_step: Any) -> list[str]:
@@ -80,6 +88,10 @@ def test_checkpoints_change_no_bit(merge: str, steps: int) -> None:
     [
         ("shared", [1, 2, 3, 4], 4),
         ("left", [1, 2, 3, 4], 1),
+        ("ptr-eq", [1, 2, 3, 4], 10),
+        pytest.param("ptr-eq", [1, 2, 3, 4, 5], 15, marks=pytest.mark.slow),
+        ("dedup", [1, 2, 3, 4], 4),
+        pytest.param("dedup", [1, 2, 3, 4, 5], 5, marks=pytest.mark.slow),
         ("copy", [1, 25, 601, 14425], 15679),
         pytest.param("copy", [1, 25, 601, 14425, 346201], 376305, marks=pytest.mark.slow),
     ],

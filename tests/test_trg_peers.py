@@ -247,18 +247,30 @@ def test_the_row_says_whether_jax_was_right(capsys: pytest.CaptureFixture[str]) 
     strategies = ("-s", "none", "-s", "remat", "-s", SVD, "-s", "balanced")
     code, data, errors = record(capsys, "--steps", "5", *strategies, "--engine", "jax")
     rows = {row["strategy"]: row for row in data["peers"]}
-    assert rows["balanced"]["reason"] is not None
-    known = {name: rows[name]["agreement"] for name in ("none", "remat", SVD)}
+    known = {name: rows[name]["agreement"] for name in ("none", "remat", SVD, "balanced")}
     for entry in known.values():
         assert entry["tolerance"] == 1e-12
         assert entry["loss_relative"] <= 1e-12
         assert entry["agrees"] == (entry["gradient_relative"] <= 1e-12)
     assert known["none"]["agrees"]
     assert known[SVD]["agrees"]
+    assert known["balanced"]["agrees"]
     right = known["remat"]["agrees"]
     assert code == (0 if right else 5)
     assert ("jax remat: differs from ckpt by" in errors) == (not right)
     assert rows["remat"]["recomputed_by_op"] == {"svd": 10, "matmul": 10}
+    assert rows["balanced"]["recomputed_by_op"] == {}
+    jax = {row["strategy"]: row for row in data["strategies"] if row["engine"] == "jax"}
+    for row in jax.values():
+        assert (row["exact"], row["finite_difference"]) == (
+            data["strategies"][0]["exact"],
+            data["strategies"][0]["finite_difference"],
+        )
+    if not right:
+        told = jax["remat"]["judgement"]["reason"]
+        assert "the checkpoint changed it: `jax none` agrees with ckpt" in told
+        assert "the finite difference" in told
+        assert not jax["remat"]["plain_agreement"]["agrees"]
 
 
 @NEEDS_JAX

@@ -40,6 +40,11 @@ def _not_the_users() -> tuple[str, ...]:
     )
 
 
+def is_users_file(file: str) -> bool:
+    """Whether a file belongs to no library, and not to ckpt."""
+    return not file.startswith(_not_the_users())
+
+
 def is_user_code(text: str) -> bool:
     """Whether `text` has the form `FILE.py:NAME`."""
     return MARK in text
@@ -122,7 +127,7 @@ def _at(error: BaseException) -> str:
         traceback = error.__traceback__
         while traceback is not None:
             file = traceback.tb_frame.f_code.co_filename
-            if not file.startswith(_not_the_users()):
+            if is_users_file(file):
                 place = (file, traceback.tb_lineno)
             traceback = traceback.tb_next
     if place is None:

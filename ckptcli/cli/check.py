@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from ckptcli.checkpoint.strategies.base import Strategy
     from ckptcli.cli.line import Line
     from ckptcli.options.commands.check import CheckOptions
+    from ckptcli.peers.base import Engine
+    from ckptcli.profiling.peer_check import PeerCheck
     from ckptcli.verify.check import Check
     from ckptcli.verify.fault import Fault
     from ckptcli.workloads.base import Workload
@@ -37,36 +39,45 @@ def command(options: CheckOptions, line: Line) -> int:
     or on a library that is not deterministic within its spread from run to run.
     Exits with 5, and the evidence, if one is not. A finite difference at a kink, or one that
     rounding drowns, concludes nothing; where all do, --strict makes that exit with 4.
+    With --engine the strategies are checked in that library too, beside the same program without a
+    checkpoint there, ckpt's own, finite differences of the library's own loss, and theory.
     """
     from ckptcli.cli.devices import limited_threads, open_device
+    from ckptcli.cli.engines import opened_engines
     from ckptcli.cli.programs import open_programs, program_notes
     from ckptcli.cli.strategy_choice import check_layers, parse_strategies, perturbed_strategies
     from ckptcli.options.listing import changed
+    from ckptcli.profiling.profile import check_engines
 
     quiet = options.notes.quiet
     with (
         reader_may_leave(),
         limited_threads(options.device, quiet),
+        opened_engines(options.peers.engine_names, options.device.threads) as (engines, told),
         FailingGraphs(options.failing) as failing,
     ):
         strategies = parse_strategies(options.strategies.strategy_texts or ("balanced",))
         workloads = open_programs(options.program, options.workload, options.memory)
         notes = program_notes(line, options.program, workloads)
         backend = open_device(options.device, options.workload.dtype, quiet)
-        warn(notes, quiet)
+        warn([*notes, *told], quiet)
         in_float64 = changed(options.workload, dtype="float64")
         precise = open_programs(options.program, in_float64, options.memory)
+        programs = list(zip(workloads, precise))
         for workload in workloads:
             check_layers(strategies, workload)
+            check_engines(engines, workload, backend)
         text = options.fault.perturb_text
         strategies, fault = perturbed_strategies(text, strategies, workloads)
-        checks = _checked(options, strategies, list(zip(workloads, precise)), backend, failing)
+        del workload, workloads, precise  # `programs` alone holds them, and lets go of them
+        checks, peers = _checked(options, strategies, programs, backend, engines, failing)
         failing.tell(_same_surroundings(options), quiet)
     if fault is not None:
         warn(_without_effect(fault, checks), quiet)
-    if not all(found.passed for found in checks):
+    every: list[Check | PeerCheck] = [*checks, *peers]
+    if any(found.passed is False for found in every):
         return WRONG
-    undecided = [found.strategy for found in checks if not found.usable_directions]
+    undecided = [found.strategy for found in every if not found.usable_directions]
     return UNTRUSTWORTHY if options.strictness.strict and undecided else DONE
 
 
@@ -85,29 +96,52 @@ def _same_surroundings(options: CheckOptions) -> list[str]:
 def _checked(
     options: CheckOptions,
     strategies: Sequence[Strategy],
-    programs: Sequence[tuple[Workload, Workload]],
+    programs: list[tuple[Workload, Workload]],
     backend: Backend,
+    engines: Sequence[Engine],
     failing: FailingGraphs,
-) -> list[Check]:
+) -> tuple[list[Check], list[PeerCheck]]:
     """Check and print each program, with the same in float64 beside it."""
+    from ckptcli.cli.programs import drained
     from ckptcli.profiling.out_of_memory import told_as_failure
     from ckptcli.verify.check import check
 
-    every = []
+    every: list[Check] = []
+    in_engines: list[PeerCheck] = []
     with backend.quiet(), warnings.catch_warnings():
         warnings.simplefilter("ignore", UntrackedBackwardWarning)
-        for workload, exact in programs:
+        for workload, exact in drained(programs):
             checks = []
             for strategy in strategies:
                 with told_as_failure(backend, strategy.name, lambda: "a checked pass"):
                     seed = options.workload.seed
                     checks.append(check(workload, strategy, exact, seed, backend))
-            _print(workload, checks, options)
+            peers = _in_engines(options, strategies, workload, exact, backend, engines)
+            _print(workload, checks, peers, options)
             for strategy, found in zip(strategies, checks):
                 if not found.passed:
                     failing.add(workload, strategy, backend)
             every += checks
-    return every
+            in_engines += peers
+    return every, in_engines
+
+
+def _in_engines(
+    options: CheckOptions,
+    strategies: Sequence[Strategy],
+    workload: Workload,
+    precise: Workload,
+    backend: Backend,
+    engines: Sequence[Engine],
+) -> list[PeerCheck]:
+    """The same strategies in other libraries, whose code is loaded only for them."""
+    if not engines:
+        return []
+    from ckptcli.autodiff.device import Device
+    from ckptcli.profiling.peer_check import check_in_engines
+
+    seed = options.workload.seed
+    return [*check_in_engines(engines, strategies, workload, precise, Device(backend), seed)]
 
 
 def _without_effect(fault: Fault, checks: Sequence[Check]) -> list[str]:
@@ -122,11 +156,15 @@ def _without_effect(fault: Fault, checks: Sequence[Check]) -> list[str]:
     ]
 
 
-def _print(workload: Workload, checks: list[Check], options: CheckOptions) -> None:
+def _print(
+    workload: Workload, checks: list[Check], peers: list[PeerCheck], options: CheckOptions
+) -> None:
+    from ckptcli.cli.peer_checks import peer_lines
+
     if options.data.as_json:
         from ckptcli.cli.json_output import print_json_line
 
-        print_json_line(_as_object(workload, checks))
+        print_json_line(_as_object(workload, checks, peers))
         return
     page = TextPage(options.screen)
     page.print(workload.title)
@@ -135,26 +173,37 @@ def _print(workload: Workload, checks: list[Check], options: CheckOptions) -> No
         page.print(f"{found.strategy}: {word}")
         for line in _lines(found, workload):
             page.print(f"  {line}", hang=22)
+    for peer in peers:
+        words = {True: ("passed", "green"), False: ("FAILED", "red"), None: ("n/a", "yellow")}
+        page.print(f"{peer.name}: {page.styled(*words[peer.passed])}")
+        for line in peer_lines(peer):
+            page.print(f"  {line}", hang=22)
 
 
-def _as_object(workload: Workload, checks: list[Check]) -> dict[str, Any]:
+def _as_object(workload: Workload, checks: list[Check], peers: list[PeerCheck]) -> dict[str, Any]:
+    from ckptcli.cli.peer_checks import ONLY_IN_ENGINES, peer_data
+    from ckptcli.measure import OURS
     from ckptcli.measure.codec import with_finite_numbers
 
     warnings: list[str] = []
+    every: list[Check | PeerCheck] = [*checks, *peers]
+    own = [{**ONLY_IN_ENGINES, "engine": OURS, **asdict(found)} for found in checks]
     data = [
         {
-            **asdict(found),
+            **told,
             "usable_directions": found.usable_directions,
             "unusable_directions": found.unusable_directions,
             "passed": found.passed,
         }
-        for found in checks
+        for told, found in zip((*own, *map(peer_data, peers)), every)
     ]
     finite = with_finite_numbers(data, "checks", warnings)
     return {"schema": SCHEMA, "workload": workload.title, "checks": finite, "warnings": warnings}
 
 
 def _lines(found: Check, workload: Workload) -> Iterator[str]:
+    from ckptcli.cli.peer_checks import difference_line
+
     same = found.gradients - len(found.wrong_gradients)
     measure = "bit for bit"
     if found.spread is not None:
@@ -175,13 +224,7 @@ def _lines(found: Check, workload: Workload) -> Iterator[str]:
         yield "finite differences  left out: the device has no float64"
     elif not found.differences:
         yield "finite differences  left out: the program detaches values, or has no gradient"
-    for direction in found.differences:
-        state = "agrees" if direction.agrees else "DIFFERS"
-        state = state if direction.is_usable else f"unusable, {direction.reason}"
-        yield (
-            f"finite differences  {direction.gradient:+.6e} against {direction.difference:+.6e}, "
-            f"apart {direction.relative_error:.1e}, scatter {direction.scatter:.1e}: {state}"
-        )
+    yield from map(difference_line, found.differences)
     if found.differences and not found.usable_directions:
         yield (
             f"                    {_of_all(found)} unusable: whether the gradient is that of the "

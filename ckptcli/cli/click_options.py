@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from ckptcli.cli.names import NAMES, completing, listed
 from ckptcli.options.option import Option
+from ckptcli.options.several import is_list, numbers, whole_numbers
 from ckptcli.options.variables import values_in, variable_of
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
-_METAVARS = {"integer": "N", "number": "X"}
+_METAVARS = {"integer": "N", "number": "X", "integers": "N[,N]", "numbers": "X[,X]"}
 
 
 class WholeRange(click.IntRange):
@@ -42,6 +44,41 @@ class FiniteRange(click.FloatRange):
         if not math.isfinite(number):
             self.fail(f"{value} is not a finite number", param, ctx)
         return number
+
+
+class WholeNumbers(WholeRange):
+    """A whole number, or the text of several, each within bounds."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if not isinstance(value, str) or not is_list(value):
+            return super().convert(value, param, ctx)
+        return _several(self, whole_numbers, super().convert, value, param, ctx)
+
+
+class Numbers(FiniteRange):
+    """A number, or the text of several, each within bounds."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if not isinstance(value, str) or not is_list(value):
+            return super().convert(value, param, ctx)
+        return _several(self, numbers, super().convert, value, param, ctx)
+
+
+def _several(
+    of: click.ParamType[Any],
+    read: Callable[[str], Sequence[float]],
+    check: Callable[[Any, click.Parameter | None, click.Context | None], float],
+    text: str,
+    param: click.Parameter | None,
+    ctx: click.Context | None,
+) -> float | str:
+    """The text, of which each number was checked; the number where it is but one."""
+    try:
+        found = read(text)
+    except ValueError as error:
+        of.fail(f"in `{text}`, {error}", param, ctx)
+    checked = [check(number, param, ctx) for number in found]
+    return checked[0] if len(checked) == 1 else text.strip()
 
 
 def _bounds(of: click.IntRange | FiniteRange) -> str:
@@ -110,11 +147,13 @@ def type_of(option: Option) -> click.ParamType[Any]:
     """What turns a word into a value, or refuses it."""
     if option.choices:
         return click.Choice(option.choices)
-    if option.kind == "integer":
-        return WholeRange(_whole(option.at_least), _whole(option.at_most))
-    if option.kind == "number":
+    if option.kind in ("integer", "integers"):
+        kind = WholeRange if option.kind == "integer" else WholeNumbers
+        return kind(_whole(option.at_least), _whole(option.at_most))
+    if option.kind in ("number", "numbers"):
         least = option.at_least if option.above is None else option.above
-        return FiniteRange(least, option.at_most, min_open=option.above is not None)
+        of = FiniteRange if option.kind == "number" else Numbers
+        return of(least, option.at_most, min_open=option.above is not None)
     return FilePath() if option.names == "file" else click.STRING
 
 

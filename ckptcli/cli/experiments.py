@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
@@ -13,7 +14,7 @@ from ckptcli.cli.stops import Stops
 from ckptcli.cli.streams import Progress, warn
 from ckptcli.exit_codes import WRONG
 from ckptcli.options.commands.run import RunOptions
-from ckptcli.options.effects import without_effect
+from ckptcli.options.effects import takes, without_effect
 from ckptcli.options.subjects import EXPERIMENT
 
 if TYPE_CHECKING:
@@ -39,8 +40,7 @@ def run_experiment(options: RunOptions, line: Line, experiment: Experiment, stop
     from ckptcli.profiling.experiment import carried_out, check_experiment_fits
 
     quiet = options.notes.quiet
-    subject = subject_of(EXPERIMENT, options.program.workload_text)
-    notes = without_effect(line.options, line.given, subject)
+    notes = _without_effect(options, line, experiment)
     backend = open_device(options.device, options.workload.dtype, quiet)
     if not options.memory.no_memory_check:
         check_experiment_fits(experiment)
@@ -60,6 +60,18 @@ def run_experiment(options: RunOptions, line: Line, experiment: Experiment, stop
     if failure is not None:
         raise failure
     return (WRONG if record.wrong else 0) or stops.exit_code
+
+
+def _without_effect(options: RunOptions, line: Line, experiment: Experiment) -> list[str]:
+    """Warnings about options that the workload, or this experiment of it, does not take."""
+    subject = subject_of(EXPERIMENT, options.program.workload_text)
+    title = f"{subject.title} with {experiment.variant}"
+    narrowed = replace(subject, title=title, uses=subject.uses - experiment.unused)
+    taken = [option for option in line.options if takes(subject, option)]
+    return [
+        *without_effect(line.options, line.given, subject),
+        *without_effect(taken, line.given, narrowed),
+    ]
 
 
 def _print(options: RunOptions, record: ExperimentRecord) -> None:

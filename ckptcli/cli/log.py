@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -13,7 +13,7 @@ import click
 
 from ckptcli.cli.command import options_command
 from ckptcli.cli.streams import warn
-from ckptcli.errors import EngineError, UnknownNameError
+from ckptcli.errors import EngineError, UnknownNameError, UsageError
 
 if TYPE_CHECKING:
     from ckptcli.backends.base import Backend
@@ -21,8 +21,12 @@ if TYPE_CHECKING:
     from ckptcli.cli.line import Line
     from ckptcli.config import LoggerSettings
     from ckptcli.events import Event, Level, Sink
+    from ckptcli.measure.sort_cost import SortCost
     from ckptcli.options.commands.log import LogOptions
     from ckptcli.workloads.base import Workload
+
+TODAY = "today"
+"""The sort of the Burn that is reproduced."""
 
 OURS = "# "
 """What lines begin with that Burn does not have."""
@@ -32,11 +36,13 @@ OURS = "# "
 def command(options: LogOptions, line: Line) -> None:
     """Print which values one backward pass retrieves, and which nodes are computed again.
 
-    The lines are Burn's, in Burn's order, with Burn's node ids. Those of several strategies have
-    the device with its strategy above them.
+    The lines are Burn's, in Burn's order, with Burn's node ids. Those of several strategies
+    or values have the device with its strategy above them.
     """
     from ckptcli.cli.devices import limited_threads
 
+    if options.diff and options.sort != TODAY:
+        raise UsageError("--diff prints no log, so --sort has none to count", "use one of the two")
     level = _level(options.level_name, line.found.settings)
     with limited_threads(options.device, options.notes.quiet):
         passes = _passes(options, line)
@@ -51,14 +57,17 @@ def _passes(options: LogOptions, line: Line) -> list[_Pass]:
     from ckptcli.cli.devices import open_device
     from ckptcli.cli.programs import open_programs, program_notes
     from ckptcli.cli.strategy_choice import parse_strategies
+    from ckptcli.workloads.registry import points_of
 
     strategies = parse_strategies(options.diff or options.strategies.strategy_texts)
     workloads = open_programs(options.program, options.workload, options.memory)
     notes = program_notes(line, options.program, workloads)
+    points = [point.values for point in points_of(options.program.workload_text, options.workload)]
+    points *= len(workloads) // len(points)  # a file of several cases has no lists
     backend = open_device(options.device, options.workload.dtype, options.notes.quiet)
     passes = [
-        _Pass(getattr(workload, "index", 0), workload, strategy, backend)
-        for workload in workloads
+        _Pass(getattr(workload, "index", 0), point, workload, strategy, backend)
+        for point, workload in zip(points, workloads)
         for strategy in strategies or [_own_strategy(workload)]
     ]
     _check(passes, options.memory.no_memory_check)
@@ -67,24 +76,26 @@ def _passes(options: LogOptions, line: Line) -> list[_Pass]:
 
 
 def _print_logs(
-    passes: Sequence[_Pass], options: LogOptions, settings: LoggerSettings, level: Level
+    passes: list[_Pass], options: LogOptions, settings: LoggerSettings, level: Level
 ) -> None:
     from ckptcli.cli.logger import open_log_sink
+    from ckptcli.cli.programs import drained
 
     is_one = len({one.case for one in passes}) == 1
+    has_headings = len(options.strategies.strategy_texts) > 1 or any(one.point for one in passes)
     with ExitStack() as stack:  # one sink for all passes: without `append` it empties its file
         elsewhere = open_log_sink(replace(settings, stdout=False), sys.stderr, level)
         sinks = [stack.enter_context(sink) for sink in elsewhere]
-        for one in passes:
-            heading = _heading(one) if len(options.strategies.strategy_texts) > 1 else ""
+        for one in drained(passes):
+            heading = _heading(one) if has_headings else ""
             for sink in sinks:
                 sink.begin(heading)
-            lines, gradients, notes = _run(one, level, options.explain, sinks)
+            logged = _run(one, level, options.explain, sinks)
             where = "" if is_one else f"case {one.case}: "
-            warn([where + note for note in notes], options.notes.quiet)
+            warn([where + note for note in logged.notes], options.notes.quiet)
             if heading and not options.data.as_json:
                 click.echo(heading)
-            _print(one, lines, gradients, options)
+            _print(one, logged, options)
 
 
 def _heading(one: _Pass) -> str:
@@ -102,6 +113,8 @@ def _print_diffs(passes: Sequence[_Pass], options: LogOptions) -> None:
 
     page = TextPage(options.screen)
     for first, second in zip(passes[::2], passes[1::2]):
+        if first.point:
+            page.print(first.workload.title)
         recorders = Recorder(), Recorder()
         for one, recorder in zip((first, second), recorders):
             log_pass(one.workload, one.strategy, recorder, one.backend)
@@ -112,12 +125,28 @@ def _print_diffs(passes: Sequence[_Pass], options: LogOptions) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Pass:
-    """One pass to run; `case` is the index in the graph file, 0 for another workload."""
+    """One pass to run.
+
+    Attributes:
+        case: the index in the graph file, 0 for another workload.
+        point: the value here of each option that has several.
+    """
 
     case: int
+    point: Mapping[str, float]
     workload: Workload
     strategy: Strategy
     backend: Backend
+
+
+@dataclass(frozen=True, slots=True)
+class _Logged:
+    """What a pass gave: its events, and what is printed of them."""
+
+    events: Sequence[Event]
+    lines: Sequence[str]
+    gradients: dict[str, list[float | None]]
+    notes: Sequence[str]
 
 
 def _level(name: str | None, settings: LoggerSettings) -> Level:
@@ -154,10 +183,8 @@ def _check(passes: Sequence[_Pass], no_memory_check: bool) -> None:
             check_fits(one.workload, [one.strategy], one.backend)
 
 
-def _run(
-    one: _Pass, level: Level, explain: bool, sinks: Sequence[Sink]
-) -> tuple[list[str], dict[str, list[float | None]], tuple[str, ...]]:
-    """Lines, gradients and warnings of one pass; the configuration's other sinks get the lines."""
+def _run(one: _Pass, level: Level, explain: bool, sinks: Sequence[Sink]) -> _Logged:
+    """One pass; the configuration's other sinks get the lines."""
     from ckptcli.events import Fanout, Recorder
     from ckptcli.profiling.log_pass import log_pass
     from ckptcli.report.explained_log import explained_log
@@ -176,30 +203,41 @@ def _run(
         name: [value if math.isfinite(value) else None for value in values]
         for name, values in logged.gradients.items()
     }
-    return lines, gradients, logged.warnings
+    return _Logged(recorder.events, lines, gradients, logged.warnings)
 
 
-def _print(
-    one: _Pass,
-    lines: Sequence[str],
-    gradients: dict[str, list[float | None]],
-    options: LogOptions,
-) -> None:
+def _print(one: _Pass, logged: _Logged, options: LogOptions) -> None:
     """The lines, Burn's as they are; or one JSON object of all."""
+    from ckptcli.report.sort_line import sort_line, sort_object
+
+    counted = options.sort != TODAY
+    cost = _old_sort_cost(logged) if counted else None
     if options.data.as_json:
         from ckptcli.cli.json_output import print_json_line
 
-        fields = {"case": one.case, "strategy": one.strategy.name, "log": lines}
-        print_json_line({**fields, "gradients": gradients})
+        fields = {
+            "case": one.case,
+            **({"point": dict(one.point)} if one.point else {}),
+            "strategy": one.strategy.name,
+            "log": logged.lines,
+        }
+        sort = {"sort": sort_object(cost)} if counted else {}
+        print_json_line({**fields, **sort, "gradients": logged.gradients})
         return
     from ckptcli.cli.text_page import TextPage
 
     page = TextPage(options.screen)
-    for line in lines:
+    for line in [*logged.lines, *([OURS + sort_line(cost)] if counted else [])]:
         if line.startswith(OURS):
             page.print(page.styled(line, "cyan"), hang=len(OURS) + 2, begin=OURS)
         else:
             click.echo(line)
+
+
+def _old_sort_cost(logged: _Logged) -> SortCost | None:
+    from ckptcli.profiling.old_sort import old_sort_cost
+
+    return old_sort_cost(logged.events)
 
 
 def _burn_lines(events: list[Event], level: Level) -> list[str]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import nullcontext
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from ckptcli.measure.machine import available_bytes, within_available_memory
 from ckptcli.options.effects import Subject, without_effect
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from ckptcli.cli.line import Line
     from ckptcli.workloads.base import Workload
 
+Item = TypeVar("Item")
+
 
 def open_programs(
     program: ProgramOptions, sizes: WorkloadOptions, memory: MemoryCheckOptions
@@ -29,6 +32,12 @@ def open_programs(
     # A program of the user's own is run to try it out.
     with nullcontext() if memory.no_memory_check else within_available_memory():
         return open_workloads(program.workload_text, sizes)
+
+
+def drained(items: list[Item]) -> Iterator[Item]:
+    """Each item, which the list lets go of then: what a network holds goes with its workload."""
+    while items:
+        yield items.pop(0)
 
 
 def program_notes(line: Line, program: ProgramOptions, workloads: list[Workload]) -> list[str]:

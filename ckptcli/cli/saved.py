@@ -13,6 +13,7 @@ import click
 from ckptcli.cli.command import options_command
 from ckptcli.cli.streams import warn
 from ckptcli.errors import UntrackedBackwardWarning
+from ckptcli.visible import visible
 
 if TYPE_CHECKING:
     from ckptcli.cli.line import Line
@@ -30,8 +31,12 @@ def command(options: SavedOptions, line: Line) -> None:
     Each storage counts once; parameters, input and the loss are left out.
     """
     from ckptcli.cli.devices import limited_threads
+    from ckptcli.cli.functions import saved_function
     from ckptcli.cli.modules import check_engine, saved_module
 
+    if options.function.function_text is not None:
+        saved_function(options, line)
+        return
     if options.peers.module_text is not None:
         saved_module(options, line)
         return
@@ -43,11 +48,12 @@ def command(options: SavedOptions, line: Line) -> None:
 def _saved_by_strategies(options: SavedOptions, line: Line) -> None:
     from ckptcli.autodiff.device import Device
     from ckptcli.cli.devices import open_device
-    from ckptcli.cli.programs import open_programs, program_notes
+    from ckptcli.cli.programs import drained, open_programs, program_notes
     from ckptcli.cli.strategy_choice import check_layers, parse_strategies
     from ckptcli.measure.saved import saved_tensors
     from ckptcli.profiling.memory_needed import check_fits
     from ckptcli.profiling.memory_pass import memory_pass
+    from ckptcli.workloads.registry import points_of
 
     quiet = options.notes.quiet
     strategies = parse_strategies(options.strategies.strategy_texts or ("none", "balanced"))
@@ -59,7 +65,8 @@ def _saved_by_strategies(options: SavedOptions, line: Line) -> None:
         check_layers(strategies, workload)
         if not options.memory.no_memory_check:
             check_fits(workload, strategies, backend)
-    for workload in workloads:
+    has_points = len(points_of(options.program.workload_text, options.workload)) > 1
+    for workload in drained(workloads):
         held = {}
         for strategy in strategies:
             with backend.quiet(), warnings.catch_warnings(record=True) as caught:
@@ -67,6 +74,8 @@ def _saved_by_strategies(options: SavedOptions, line: Line) -> None:
                 found = memory_pass(workload, Device(backend), strategy, False, sys.maxsize)
             warn(dict.fromkeys([*(str(w.message) for w in caught), *found.lints]), quiet)
             held[strategy.name] = saved_tensors(found.trace)
+        if has_points and not options.data.as_json:
+            click.echo(f"{visible(workload.title)}\n")
         _print(workload, held, options)
 
 

@@ -21,6 +21,8 @@ TABLE = "ckpt"
 _COMPLAINTS: dict[Kind, tuple[str, str]] = {
     "integer": ("not an integer", "write it without quotes and without a point"),
     "number": ("not a number", "write it without quotes"),
+    "integers": ("not an integer or a list in a text", 'write it as `8` or `"4,8"`'),
+    "numbers": ("not a number or a list in a text", 'write it as `0.3` or `"0.3,0.44"`'),
     "boolean": ("not a boolean", "write `true` or `false`, without quotes"),
     "string": ("not a string", "write it in quotes"),
     "strings": ("not a string or a list of strings", 'write it as `["none", "balanced"]`'),
@@ -70,7 +72,7 @@ def read_defaults(document: Mapping[str, object], kinds: Mapping[str, Kind]) -> 
         elif any(isinstance(item, str) and NULL in item for item in _items(value)):
             wrongs.append(wrong_value(key, value, "which has a null character", "leave it out"))
         else:
-            values[key] = [value] if kinds[key] == "strings" and isinstance(value, str) else value
+            values[key] = _as_option_has_it(value, kinds[key])
     return Defaults(values, tuple(unknown), tuple(wrongs))
 
 
@@ -85,6 +87,11 @@ def _unknown(name: str, kinds: Mapping[str, Kind]) -> str:
     return f"`{TABLE}.{name}` is no setting; {hint}"
 
 
+def _as_option_has_it(value: object, kind: Kind) -> object:
+    """One of several may stand alone."""
+    return [value] if kind == "strings" and isinstance(value, str) else value
+
+
 def _items(value: object) -> list[object]:
     return value if isinstance(value, list) else [value]
 
@@ -96,6 +103,10 @@ def _has_kind(value: object, kind: Kind) -> bool:
         return isinstance(value, int)
     if kind == "number":
         return isinstance(value, int | float)
+    if kind == "integers":
+        return isinstance(value, int | str)
+    if kind == "numbers":
+        return isinstance(value, int | float | str)
     if kind == "strings" and isinstance(value, list):
         return all(isinstance(item, str) for item in value)
     return isinstance(value, str)

@@ -18,6 +18,10 @@ NULL = "\0"
 """TOML allows it in a string; no path, name or argument can have it."""
 
 
+MOST_SHOWN_BITS = 2048
+"""Python writes out no integer of more than 4300 digits, and nobody reads one of 600."""
+
+
 class WrongConfig(Exception):
     """The text is no valid configuration. `reason` has the key and the value, not the file."""
 
@@ -90,4 +94,6 @@ def shown(value: object) -> str:
         return "an array"
     if isinstance(value, str):
         return '"{}"'.format(value.replace(NULL, "\\u0000"))
+    if isinstance(value, int) and value.bit_length() > MOST_SHOWN_BITS:
+        return f"an integer of {value.bit_length()} bits"
     return str(value).lower() if isinstance(value, bool) else str(value)

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from ckptcli import units
 from ckptcli.measure import OURS
+from ckptcli.measure.evidence import others_of, why_not_ours
 from ckptcli.measure.memory import Memory
 from ckptcli.measure.record import RunRecord
 from ckptcli.measure.row import Judgement, Row
@@ -31,7 +32,7 @@ def judge(row: Row, base: Row, record: RunRecord) -> Judgement | None:
     if now is None or before is None or row.outcome is None:
         return None
     if is_wrong(row, base):
-        return Judgement("wrong", _wrong_reason(row, base))
+        return Judgement("wrong", _wrong_reason(row, base, record))
     held, peak = _held(now, before), (now.peak_bytes or 0, before.peak_bytes or 0)
     if _is_more(*held) or _is_more(*peak):
         return Judgement("worse", _worse_reason(held, peak) + _advice(record))
@@ -52,12 +53,13 @@ def is_wrong(row: Row, base: Row) -> bool:
     return own.grad_sha256 != other.grad_sha256 and not own.grad_within_spread
 
 
-def _wrong_reason(row: Row, base: Row) -> str:
+def _wrong_reason(row: Row, base: Row, record: RunRecord) -> str:
     if row.agreement is None:
         return f"a gradient differs from that of `{base.strategy}`"
     beside = row.agreement.beside
-    whose = "ckpt's" if beside == OURS else f"those of `{beside}`"
-    return f"loss or gradients differ from {whose}"
+    if beside == OURS:
+        return f"loss or gradients differ from ckpt's: {why_not_ours(row, *others_of(row, record))}"
+    return f"loss or gradients differ from those of `{beside}`"
 
 
 def _held(now: Memory, before: Memory) -> Pair:

@@ -205,6 +205,10 @@ class Row:
         regions: The parts of a module of the user's own under each checkpoint, by their paths.
         agreement: How far loss and gradients are from what they have to be; null where bits are
             compared.
+        plain_agreement: How far they are from those of `none` of the same engine, the same program
+            without a checkpoint; null for that row, without it, and where bits are compared.
+        counterpart: In what the strategy is another thing in this library, for people; null where
+            it is the same.
         compile_s: Tracing and compiling, in no sample, seconds; null if nothing is compiled.
         passes: The samples whole.
         trace: The memory pass as it went; null where nobody tells.
@@ -230,6 +234,8 @@ class Row:
     failed: bool = False
     regions: Sequence[Sequence[str]] = ()
     agreement: Agreement | None = None
+    plain_agreement: Agreement | None = None
+    counterpart: str | None = None
     compile_s: Seconds | None = None
     times: dict[str, Estimate] | None = field(default=None, metadata=HIDDEN)
     ratios: dict[str, Ratio] | None = field(default=None, metadata=DERIVED)

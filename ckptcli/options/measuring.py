@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from ckptcli.options.group import Options
 from ckptcli.options.option import option
-from ckptcli.options.subjects import EXPERIMENT, MODULE, WORKLOAD
+from ckptcli.options.subjects import EXPERIMENT, FUNCTION, MODULE, WORKLOAD
 
 MOST_SECONDS = 1e8
 """Three years; a timer does not take much more."""
 
-_TIMED = frozenset({WORKLOAD, MODULE})
+_TIMED = frozenset({WORKLOAD, MODULE, FUNCTION})
 
 
 class ThresholdOptions(Options):
@@ -80,7 +80,7 @@ class RoundOptions(Options):
         metavar="SECONDS",
         above=0,
         at_most=MOST_SECONDS,
-        subjects=frozenset({WORKLOAD, EXPERIMENT, MODULE}),
+        subjects=frozenset({WORKLOAD, EXPERIMENT, MODULE, FUNCTION}),
         not_in_child="the parent's clock runs, and ends its children",
         not_reproduced="it changes no figure",
     )

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from ckptcli.options.subjects import SUBJECTS
 
-Kind = Literal["integer", "number", "boolean", "string", "strings", "pair"]
+Kind = Literal["integer", "number", "integers", "numbers", "boolean", "string", "strings", "pair"]
 Section = Literal[
     "What to run",
     "How to measure",
@@ -24,6 +24,8 @@ Section = Literal[
 _KINDS: dict[str, Kind] = {
     "int": "integer",
     "float": "number",
+    "int | str": "integers",
+    "float | str": "numbers",
     "bool": "boolean",
     "str": "string",
     "tuple[str, ...]": "strings",
@@ -38,7 +40,8 @@ class Option:
     Attributes:
         name: of the field, and in the record's `config`.
         key: the long name, `max-time`: of the flag, in `[ckpt]`, and in the environment.
-        kind: what its value is; "pair" is two words after one flag.
+        kind: what its value is; "pair" is two words after one flag, "integers" and "numbers" are
+            one number, or the text of several (`ckptcli.options.several`).
         default: the value without anything; None for "not given".
         help: one sentence; `{names}` in it stands for what `names` gives.
         section: where the help lists it.

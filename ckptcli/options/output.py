@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from ckptcli.options.group import Options
 from ckptcli.options.option import option
-from ckptcli.options.subjects import EXPERIMENT, MODULE, WORKLOAD
+from ckptcli.options.subjects import EXPERIMENT, FUNCTION, MODULE, WORKLOAD
 
-_PROFILES = frozenset({WORKLOAD, MODULE})
+_PROFILES = frozenset({WORKLOAD, MODULE, FUNCTION})
 _LOST = frozenset({EXPERIMENT})
 _BY_PARENT = "the parent writes the result"
 _LOOKS = "it says where the result goes, not what is measured"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from ckptcli.options.group import Options
 from ckptcli.options.option import option
-from ckptcli.options.subjects import EXPERIMENT, MODULE, WORKLOAD
+from ckptcli.options.subjects import EXPERIMENT, FUNCTION, MODULE, WORKLOAD
 
-_OF_STRATEGIES = frozenset({WORKLOAD, MODULE})
+_OF_STRATEGIES = frozenset({WORKLOAD, MODULE, FUNCTION})
 _OF_WORKLOADS = frozenset({WORKLOAD, EXPERIMENT})
 
 
@@ -69,6 +69,19 @@ class DeviceOptions(Options):
     )
 
 
+class EngineOptions(Options):
+    """Which other libraries."""
+
+    engine_names: tuple[str, ...] = option(
+        (),
+        "Check every strategy in this library too, repeatable; a wrong name lists all.",
+        key="engine",
+        metavar="NAME",
+        names="engine",
+        subjects=frozenset({WORKLOAD}),
+    )
+
+
 class PeerOptions(Options):
     """Which other libraries, and a module of the user's own in one of them."""
 
@@ -99,6 +112,18 @@ class BlockOptions(Options):
         metavar="GLOB|CLASS",
         subjects=frozenset({MODULE}),
         default_text="the elements of lists of modules",
+    )
+
+
+class FunctionOptions(Options):
+    """A function of the user's own in JAX, which no engine need be named for."""
+
+    function_text: str | None = option(
+        None,
+        "A JAX function of your own instead; MAKE() gives (loss, params, *batch).",
+        key="function",
+        metavar="FILE.py:MAKE",
+        subjects=_OF_STRATEGIES,
     )
 
 

@@ -11,4 +11,7 @@ EXPERIMENT = "experiment"
 MODULE = "module"
 """A PyTorch module of the user's own."""
 
-SUBJECTS = frozenset({WORKLOAD, EXPERIMENT, MODULE})
+FUNCTION = "function"
+"""A JAX function of the user's own."""
+
+SUBJECTS = frozenset({WORKLOAD, EXPERIMENT, MODULE, FUNCTION})

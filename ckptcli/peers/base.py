@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Protocol, TypeVar
 
 import ckptcli.peers as package
 from ckptcli.checkpoint.policies import described
-from ckptcli.checkpoint.strategies.base import LayerRegion, Strategy
+from ckptcli.checkpoint.strategies.base import Elsewhere, LayerRegion, Strategy
 from ckptcli.errors import MissingLibraryError, UnknownNameError
 from ckptcli.measure import OURS
 from ckptcli.measure.memory import Memory
@@ -51,16 +51,21 @@ class PeerNetwork(Subject, Protocol):
     Attributes:
         splits: whether forward and backward are two programs, so that each has a time.
         tolerance: how far loss and gradients may be from ckpt's, as a share of the largest element.
+        untold: why nobody sees what values it computes again.
     """
 
     splits: bool
     tolerance: float
+    untold: str
 
     def measure(self) -> Measured:
         """One untimed pass, watched."""
 
     def values(self, result: Any) -> Values:
         """Loss and gradients of what `backward` returned."""
+
+    def loss_at(self, parameters: Sequence[Any]) -> float:
+        """The loss where the parameters are these arrays on the host."""
 
 
 class Engine(Protocol):
@@ -198,18 +203,25 @@ def load_library(engine: type[Engine]) -> None:
         ) from error
 
 
-def regions_of(strategy: Strategy, count: int) -> Sequence[LayerRegion]:
-    """How a strategy groups `count` layers; one plain group where it holds everything.
+def elsewhere(strategy: Strategy, count: int) -> Elsewhere:
+    """What a strategy says that it is for `count` layers of a library's program.
 
     Raises:
-        NoPeer: a strategy that decides op by op, as the libraries never do, or a policy that moves
-            values to the host, where they are on a CPU.
+        NoPeer: a strategy that decides op by op, as the libraries never do, and names nothing that
+            stands for it, or a policy that moves values to the host, where they are on a CPU.
     """
-    regions = strategy.layer_regions(count)
-    if regions is not None:
-        if any(region.policy and described(region.policy).moves_to_host for region in regions):
-            raise NoPeer("on a CPU the library moves nothing to the host: it is there already")
-        return regions
-    if type(strategy).recomputes is Strategy.recomputes:
-        return [LayerRegion(count, None)]
-    raise NoPeer("it decides op by op what to hold, the library only by regions")
+    found = strategy.elsewhere(count)
+    if found is None:
+        raise NoPeer("it decides op by op what to hold, the library only by regions")
+    if any(region.policy and described(region.policy).moves_to_host for region in found.regions):
+        raise NoPeer("on a CPU the library moves nothing to the host: it is there already")
+    return found
+
+
+def regions_of(strategy: Strategy, count: int) -> Sequence[LayerRegion]:
+    """How a strategy groups `count` layers there.
+
+    Raises:
+        NoPeer: as `elsewhere`.
+    """
+    return elsewhere(strategy, count).regions

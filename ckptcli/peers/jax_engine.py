@@ -132,6 +132,10 @@ class _JaxNetwork:
         loss, gradients = result
         return Values(float(loss), [np.asarray(gradient) for gradient in gradients])
 
+    def loss_at(self, parameters: Sequence[Any]) -> float:
+        with self.precision():
+            return float(self.loss(list(parameters), self.x))
+
     def _measured(self, temp_bytes: int | None, compile_s: float | None) -> Measured:
         from ckptcli.peers.jax_residuals import residuals
 
@@ -146,6 +150,7 @@ class CompiledJaxNetwork(_JaxNetwork):
     """One program for both phases: `forward` runs it whole."""
 
     splits = False
+    untold = "XLA makes one program of both passes, of which loss and gradients alone come out"
 
     def __init__(self, program: JaxProgram) -> None:
         super().__init__(program)
@@ -166,6 +171,11 @@ class CompiledJaxNetwork(_JaxNetwork):
     def backward(self, state: Any) -> Any:
         return state
 
+    def loss_at(self, parameters: Sequence[Any]) -> float:
+        """By the compiled program itself: nothing is compiled for it."""
+        with self.precision():
+            return float(self._compiled(list(parameters), self.x)[0])
+
     def measure(self) -> Measured:
         planned = self._compiled.memory_analysis()
         temp_bytes = getattr(planned, "temp_size_in_bytes", None)
@@ -176,6 +186,7 @@ class EagerJaxNetwork(_JaxNetwork):
     """Traced and run anew in every pass, as a Python program does without `jit`."""
 
     splits = True
+    untold = "JAX computes again inside the function that jax.vjp returns, which tells nothing"
 
     def forward(self) -> Any:
         import jax

@@ -28,6 +28,21 @@ class AtenOps:
     products = frozenset({"mm", "addmm"})
     batched_products = frozenset({"bmm", "baddbmm"})
     convolutions = frozenset({"convolution"})
+    compute_bound = frozenset(
+        {
+            *("mm", "addmm", "bmm", "baddbmm", "convolution", "linalg_cross", "hypot"),
+            *("_linalg_svd", "linalg_qr", "_linalg_eigh", "linalg_cholesky_ex"),
+            *("sum", "mean", "prod", "amax", "amin", "max", "min", "argmax", "argmin"),
+            *("cumsum", "cumprod", "cummax", "cummin", "sort", "topk"),
+            *("avg_pool2d", "avg_pool3d", "_adaptive_avg_pool2d", "_adaptive_avg_pool3d"),
+            *("max_pool2d_with_indices", "max_pool3d_with_indices"),
+            *("upsample_nearest2d", "upsample_bilinear2d", "upsample_bicubic2d"),
+            *("embedding", "gather", "index", "scatter", "scatter_add", "where", "masked_fill"),
+            *("_to_copy", "_fft_r2c", "_fft_c2r", "_fft_c2c", "_ctc_loss"),
+            # One op that has products inside.
+            *("_scaled_dot_product_flash_attention_for_cpu", "_native_multi_head_attention"),
+        }
+    )
 
 
 @register
@@ -80,6 +95,7 @@ class TorchNetwork:
     """The silu network of PyTorch tensors; they share memory with the arrays."""
 
     splits = True
+    untold = "PyTorch's checkpoint shows nobody what it computes again"
 
     def __init__(self, workload: SiluWorkload, regions: Sequence[LayerRegion]) -> None:
         import torch
@@ -88,21 +104,20 @@ class TorchNetwork:
         self.tolerance = TOLERANCES[workload.dtype]
         self.weights = [torch.from_numpy(weight).requires_grad_() for weight in weights]
         self.x = torch.from_numpy(x)
-        self._groups = []
-        first = 0
-        for region in regions:
-            weights = self.weights[first : first + region.size]
-            self._groups.append((weights, region_caller(region.policy)))
-            first += region.size
+        self._groups = [(region.size, region_caller(region.policy)) for region in regions]
 
     def forward(self) -> torch.Tensor:
         import torch
 
         with torch.enable_grad():  # ckpt's own backend may be PyTorch, with its autograd off
-            h = self.x
-            for weights, call in self._groups:
-                h = call(_layers, h, weights)
-            return h.sum()
+            return self._loss(self.weights)
+
+    def _loss(self, weights: Sequence[torch.Tensor]) -> torch.Tensor:
+        h, first = self.x, 0
+        for size, call in self._groups:
+            h = call(_layers, h, weights[first : first + size])
+            first += size
+        return h.sum()
 
     def backward(self, state: torch.Tensor) -> tuple[torch.Tensor, Sequence[torch.Tensor]]:
         import torch
@@ -115,6 +130,12 @@ class TorchNetwork:
     def values(self, result: Any) -> Values:
         loss, gradients = result
         return Values(float(loss.detach()), [gradient.numpy() for gradient in gradients])
+
+    def loss_at(self, parameters: Sequence[Any]) -> float:
+        import torch
+
+        with torch.no_grad():
+            return float(self._loss([torch.from_numpy(array) for array in parameters]))
 
     def measure(self) -> Measured:
         from ckptcli.peers.torch_ledger import ledger_pass

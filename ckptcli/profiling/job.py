@@ -8,7 +8,7 @@ from __future__ import annotations
 import gc
 import math
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
@@ -18,6 +18,7 @@ from ckptcli.backends.workspace import tracemalloc_is_exact
 from ckptcli.checkpoint.strategies.base import Strategy
 from ckptcli.errors import UntrackedBackwardWarning
 from ckptcli.measure.analysis import analysed
+from ckptcli.measure.evidence import disagreement
 from ckptcli.measure.machine import Machine
 from ckptcli.measure.origin import Origin
 from ckptcli.measure.record import Failure, RunRecord
@@ -63,7 +64,7 @@ class Job:
     """Why there are no timed rounds, if a signal came during the memory passes."""
 
     def record(self, rounds: Rounds, partial: bool) -> RunRecord:
-        return analysed(
+        record = analysed(
             RunRecord(
                 workload={**self.workload.settings, "title": self.workload.title},
                 device=self.device.backend.label,
@@ -75,12 +76,7 @@ class Job:
                 stopped=rounds.stopped,
                 partial=partial,
                 config=self.config,
-                warnings=(
-                    *self.notes,
-                    *self._loss_warnings(),
-                    *self._disagreements(),
-                    *dict.fromkeys(lint for measured in self.passes for lint in measured.lints),
-                ),
+                warnings=(),
                 rows=(
                     *(
                         self._row(strategy, measured, rounds)
@@ -93,14 +89,13 @@ class Job:
                 origin=self.origin,
             )
         )
+        return replace(record, warnings=tuple(self._warnings(record)))
 
-    def _disagreements(self) -> list[str]:
-        if not self.peers:
-            return []
-        from ckptcli.profiling.peer_passes import disagreement
-
-        texts = [disagreement(peer.row) for peer in self.peers]
-        return [text for text in texts if text is not None]
+    def _warnings(self, record: RunRecord) -> Iterator[str]:
+        yield from self.notes
+        yield from self._loss_warnings()
+        yield from filter(None, (disagreement(row, record) for row in record.rows))
+        yield from dict.fromkeys(lint for measured in self.passes for lint in measured.lints)
 
     def _loss_warnings(self) -> list[str]:
         dtype = self.workload.settings.get("dtype")
@@ -200,6 +195,8 @@ class Job:
             replace(p, outcome=replace(p.outcome, finite_difference=found.derivative))
             for p in self.passes
         ]
+        for peer in self.peers:
+            peer.hold_against(found.derivative)
 
     def tell_spread(self) -> None:
         """Where a library's bits vary from run to run, tell that from a wrong gradient."""

@@ -2,34 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
-
-import numpy as np
 
 from ckptcli.checkpoint.strategies.base import Strategy
 from ckptcli.checkpoint.user_code import running
 from ckptcli.errors import ProgramError
-from ckptcli.measure.analysis import analysed
-from ckptcli.measure.machine import read_machine
-from ckptcli.measure.origin import Origin, read_origin
+from ckptcli.measure.origin import read_origin
 from ckptcli.measure.record import RunRecord
 from ckptcli.measure.resident import resident_rise_bytes
-from ckptcli.measure.rounds import Plan, Rounds, run_rounds
+from ckptcli.measure.rounds import Plan
 from ckptcli.measure.row import Row
 from ckptcli.measure.stability import read_load, stability_warnings
 from ckptcli.peers.agreement import TOLERANCES, agreement
-from ckptcli.peers.base import Engine, NoPeer, Values
-from ckptcli.profiling.divergence import loss_warning
-from ckptcli.profiling.rows import empty_row, outcome_of, passes_of, without_figures
-from ckptcli.version import VERSION
+from ckptcli.peers.base import Engine, NoPeer, Values, elsewhere
+from ckptcli.profiling.own_program import REFERENCE, Finished, OwnRun, Tell, divergence
+from ckptcli.profiling.rows import empty_row, outcome_of, without_figures
 
 if TYPE_CHECKING:
     from ckptcli.peers.torch_blocks import Blocks
     from ckptcli.peers.torch_module import ModuleNetwork, UserModule
 
-REFERENCE = "none"
 _MOVED = (
     "{}: buffer `{}` differs from that of `none` after one pass: recomputing its module moves "
     "it a second time"
@@ -42,11 +36,11 @@ def profile_module(
     engine: Engine,
     plan: Plan,
     threshold: float,
-    tell: Callable[[str, int, int], None],
+    tell: Tell,
     wanted: str | None = None,
     config: dict[str, object] | None = None,
     command: Sequence[str] = (),
-    finished: Callable[[RunRecord], None] | None = None,
+    finished: Finished | None = None,
 ) -> RunRecord:
     """Profile the module that `FILE.py:MAKE` makes; `engine` is PyTorch's, and imported.
 
@@ -68,20 +62,40 @@ def profile_module(
     plain = load_module(text, plan.seed)
     check_is_on_cpu(plain)
     blocks = tried(plain, plan.seed, wanted)
-    job = _Job(plain, blocks, engine, plan, threshold, config or {}, origin)
-    passes = [job.opened(strategy) for strategy in strategies]
+    run = OwnRun(
+        _workload(plain, blocks),
+        "Torch(Cpu)",
+        engine.version,
+        plan,
+        threshold,
+        config or {},
+        origin,
+        children=blocks.paths,
+    )
+    passes = [_opened(strategy, plain, blocks, engine, plan.seed) for strategy in strategies]
     passes = [_first_pass(this, passes[0]) for this in passes]
-    job.notes = [
+    for this in passes:
+        this.reference = passes[0]
+    run.notes = [
         *_lints(strategies, passes, blocks),
         *(text for this in passes for text in _divergence(this)),
         *_moved(passes),
     ]
     with running(text, SMALLER):
-        rounds = job.measured(passes, tell, finished)
-    record = job.record(passes, rounds, rounds.interrupted)
+        rounds = run.measured(passes, tell, finished)
+    record = run.record(passes, rounds, rounds.interrupted)
     waiting = engine.waits_for_threads and engine.threads != 1
     doubts = stability_warnings(record, before, "PyTorch" if waiting else None)
     return replace(record, warnings=(*record.warnings, *doubts))
+
+
+def _workload(plain: UserModule, blocks: Blocks) -> dict[str, object]:
+    return {
+        "name": "module",
+        "title": plain.title,
+        "module": plain.text,
+        "has_caller": blocks.can_group,
+    }
 
 
 @dataclass(slots=True)
@@ -91,13 +105,16 @@ class _Pass:
     row: Row
     network: ModuleNetwork | None = None
     values: Values | None = None
+    reference: _Pass | None = None
 
-    def measure(self, reference: _Pass) -> None:
+    def measure(self) -> None:
         """Fill in what one pass holds, and how far its values are from the reference's."""
         from ckptcli.peers.torch_ledger import ledger_pass
 
-        network = self.network
-        if network is None or self.values is None or reference.values is None:
+        network, reference = self.network, self.reference
+        if network is None or reference is None:
+            return
+        if self.values is None or reference.values is None:
             return
         result = network.backward(network.forward())
         watched = ledger_pass(network.forward, network.backward, network.user.own_tensors())
@@ -110,94 +127,37 @@ class _Pass:
             ),
         )
 
-    def finished(self, rounds: Rounds) -> Row:
-        """The row with the samples of the rounds."""
-        return replace(self.row, passes=passes_of(rounds, self.row.strategy))
+
+def _opened(
+    strategy: Strategy, plain: UserModule, blocks: Blocks, engine: Engine, seed: int
+) -> _Pass:
+    """The strategy's network, or the reason why it has none."""
+    from ckptcli.peers.torch_module import ModuleNetwork
+
+    row = empty_row(engine, strategy)
+    if strategy.name == REFERENCE:
+        return _Pass(row, ModuleNetwork(plain, seed))
+    try:
+        return _checkpointed(row, strategy, plain, blocks, seed)
+    except NoPeer as reason:
+        return _Pass(without_figures(row, str(reason)))
 
 
-@dataclass(slots=True)
-class _Job:
-    """What every strategy is opened with; `plain` is the module without checkpoints."""
+def _checkpointed(
+    row: Row, strategy: Strategy, plain: UserModule, blocks: Blocks, seed: int
+) -> _Pass:
+    from ckptcli.peers.torch_blocks import in_another
+    from ckptcli.peers.torch_module import ModuleNetwork, another
+    from ckptcli.peers.torch_regions import checkpoint_regions, module_regions
 
-    plain: UserModule
-    blocks: Blocks
-    engine: Engine
-    plan: Plan
-    threshold: float
-    config: dict[str, object]
-    origin: Origin
-    notes: Sequence[str] = ()
-
-    def measured(
-        self,
-        passes: Sequence[_Pass],
-        tell: Callable[[str, int, int], None],
-        finished: Callable[[RunRecord], None] | None,
-    ) -> Rounds:
-        """One watched pass of each, then the rounds."""
-        for done, this in enumerate(passes):
-            tell("memory", done, len(passes))
-            this.measure(passes[0])
-        return run_rounds(
-            {this.row.strategy: this.network for this in passes if this.network is not None},
-            self.plan,
-            reference=REFERENCE,
-            between=lambda done, most: tell("timing", done, most),
-            finished=None
-            if finished is None
-            else lambda rounds: finished(self.record(passes, rounds, True)),
-        )
-
-    def record(self, passes: Sequence[_Pass], rounds: Rounds, partial: bool) -> RunRecord:
-        """The record with the samples of the rounds."""
-        return analysed(
-            RunRecord(
-                workload={
-                    "name": "module",
-                    "title": self.plain.title,
-                    "module": self.plain.text,
-                    "has_caller": self.blocks.can_group,
-                },
-                device="Torch(Cpu)",
-                machine=read_machine(),
-                version=VERSION,
-                seed=self.plan.seed,
-                processes=1,
-                threshold=self.threshold,
-                stopped=rounds.stopped,
-                partial=partial,
-                config=self.config,
-                warnings=tuple(self.notes),
-                rows=tuple(this.finished(rounds) for this in passes),
-                library=self.engine.version,
-                children=tuple(self.blocks.paths),
-                origin=self.origin,
-            )
-        )
-
-    def opened(self, strategy: Strategy) -> _Pass:
-        """The strategy's network, or the reason why it has none."""
-        from ckptcli.peers.torch_module import ModuleNetwork
-
-        row = empty_row(self.engine, strategy)
-        if strategy.name == REFERENCE:
-            return _Pass(row, ModuleNetwork(self.plain, self.plan.seed))
-        try:
-            return self._checkpointed(row, strategy)
-        except NoPeer as reason:
-            return _Pass(without_figures(row, str(reason)))
-
-    def _checkpointed(self, row: Row, strategy: Strategy) -> _Pass:
-        from ckptcli.peers.torch_blocks import in_another
-        from ckptcli.peers.torch_module import ModuleNetwork, another
-        from ckptcli.peers.torch_regions import checkpoint_regions, module_regions
-
-        module_regions(self.blocks, strategy)  # before another module is made
-        user = another(self.plain, self.plan.seed)
-        regions = module_regions(in_another(self.blocks, user.module), strategy)
-        checkpoint_regions(regions)
-        paths = tuple(region.paths for region in regions if region.policy is not None)
-        return _Pass(replace(row, regions=paths), ModuleNetwork(user, self.plan.seed))
+    module_regions(blocks, strategy)  # before another module is made
+    user = another(plain, seed)
+    regions = module_regions(in_another(blocks, user.module), strategy)
+    checkpoint_regions(regions)
+    paths = tuple(region.paths for region in regions if region.policy is not None)
+    reading = elsewhere(strategy, len(blocks.parts)).reading
+    row = replace(row, regions=paths, counterpart=reading or None)
+    return _Pass(row, ModuleNetwork(user, seed))
 
 
 def _first_pass(this: _Pass, reference: _Pass) -> _Pass:
@@ -224,21 +184,9 @@ def _first_pass(this: _Pass, reference: _Pass) -> _Pass:
 
 
 def _divergence(this: _Pass) -> Iterator[str]:
-    """A warning about a loss, and one about gradients, that are not finite."""
-    name, network, found = this.row.strategy, this.network, this.values
-    if network is None or found is None:
-        return
-    text = loss_warning(name, found.loss)
-    if text is not None:
-        yield text
-    paths = [
-        path
-        for path, gradient in zip(network.user.parameter_names(), found.gradients)
-        if not np.isfinite(gradient).all()
-    ]
-    if paths:
-        count = f"{len(paths)} of {len(found.gradients)} gradients"
-        yield f"{name}: {count} are not finite, among them that of `{paths[0]}`"
+    if this.network is not None and this.values is not None:
+        names = this.network.user.parameter_names()
+        yield from divergence(this.row.strategy, this.values, names)
 
 
 def _moved(passes: Sequence[_Pass]) -> Iterator[str]:

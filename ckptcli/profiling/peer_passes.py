@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -25,9 +26,9 @@ from ckptcli.peers.base import (
     NoPeer,
     PeerNetwork,
     Values,
+    elsewhere,
     engines as known_engines,
     name_of,
-    regions_of,
     workloads_of,
 )
 from ckptcli.profiling.out_of_memory import PassOutOfMemory, raise_told, told_as_failure
@@ -39,6 +40,9 @@ MOVES = 3
 
 SPREADS = 10.0
 """How many times that a library may be away, which rounds in more places than one."""
+
+PLAIN = "none"
+"""The strategy under which an engine runs a program without a checkpoint."""
 
 WIDEST = 1e-3
 """The largest tolerance: beyond it a program is too ill-conditioned to agree with anything."""
@@ -99,6 +103,13 @@ class PeerPass:
             rise = resident_rise_bytes(self)
             self.row = replace(self.row, memory=replace(memory, process_peak_bytes=rise))
 
+    def hold_against(self, finite_difference: float) -> None:
+        """Set the derivative by a finite difference of the loss beside the gradient."""
+        outcome = self.row.outcome
+        if outcome is not None and outcome.gradient is not None:
+            outcome = replace(outcome, finite_difference=finite_difference)
+            self.row = replace(self.row, outcome=outcome)
+
     def leave_out(self, reason: str, failure: Failure | None = None) -> None:
         """Keep no figure, and no array of the network."""
         self.row = without_figures(self.row, reason)
@@ -152,18 +163,6 @@ def _check_program(engine: Engine, workload: Workload) -> None:
     )
 
 
-def disagreement(row: Row) -> str | None:
-    """A sentence where loss or gradients are further from ckpt's than the tolerance."""
-    known = row.agreement
-    if known is None or known.agrees:
-        return None
-    return (
-        f"{row.name}: differs from ckpt by {known.loss_relative:.2g} in the loss and "
-        f"{known.gradient_relative:.2g} in a gradient, more than {known.tolerance:g}: one of both "
-        "is wrong, or the network is too ill-conditioned for its dtype"
-    )
-
-
 def peer_passes(
     engines: Sequence[Engine],
     strategies: Sequence[Strategy],
@@ -178,11 +177,31 @@ def peer_passes(
     """
     if not engines:
         return
-    own = _own(workload, device, strategies)
-    pairs = [(engine, strategy) for engine in engines for strategy in strategies]
-    for done, (engine, strategy) in enumerate(pairs):
-        tell(done, len(pairs))
-        yield _peer_pass(engine, strategy, workload, own)
+    own = own_of(workload, device, strategies)
+    passes = chain.from_iterable(
+        _in_one_engine(engine, strategies, workload, own) for engine in engines
+    )
+    most = len(engines) * len(strategies)
+    for done in range(most):
+        tell(done, most)
+        yield next(passes)
+
+
+def _in_one_engine(
+    engine: Engine, strategies: Sequence[Strategy], workload: Workload, own: Own
+) -> Iterator[PeerPass]:
+    """Each strategy in the order given. `none` is measured before them: it says of the others
+    whether the checkpoint changed something.
+    """
+    plain = next((s for s in strategies if s.name == PLAIN), None)
+    first, values = None, None
+    if plain is not None:
+        first, values = _peer_pass(engine, plain, workload, own, None)
+    for strategy in strategies:
+        if first is not None and strategy is plain:
+            yield first
+        else:
+            yield _peer_pass(engine, strategy, workload, own, values)[0]
 
 
 def unreached(
@@ -198,8 +217,12 @@ def unreached(
                 yield peer
 
 
-def _own(workload: Workload, device: Device, strategies: Sequence[Strategy]) -> Own:
-    """By the first strategy that fits, `none` before the others."""
+def own_of(workload: Workload, device: Device, strategies: Sequence[Strategy]) -> Own:
+    """By the first strategy that fits, `none` before the others.
+
+    Raises:
+        PassOutOfMemory: none of them does.
+    """
     *others, last = (NoCheckpointing(), *strategies)
     for strategy in others:
         with suppress(PassOutOfMemory):
@@ -246,33 +269,50 @@ def _next(array: Any) -> Any:
     return np.nextafter(array, np.inf, dtype=array.dtype)
 
 
-def _peer_pass(engine: Engine, strategy: Strategy, workload: Workload, own: Own) -> PeerPass:
-    peer = PeerPass(engine, strategy)
+def _peer_pass(
+    engine: Engine, strategy: Strategy, workload: Workload, own: Own, plain: Values | None
+) -> tuple[PeerPass, Values | None]:
+    """The peer, and what it computed; `plain` is what the engine does without a checkpoint."""
+    peer, values = PeerPass(engine, strategy), None
     try:
         with told_as_failure(engine, peer.name, lambda: _phase(peer)):
-            _measure(peer, strategy, workload, own)
+            values = _measure(peer, strategy, workload, own, plain)
     except NoPeer as reason:
         peer.leave_out(str(reason))
     except PassOutOfMemory as error:
         peer.fail(error.failures[0])
-    return peer
+    return peer, values
 
 
 def _phase(peer: PeerPass) -> str:
     return "loading" if peer.network is None else "its memory pass"
 
 
-def _measure(peer: PeerPass, strategy: Strategy, workload: Workload, own: Own) -> None:
-    regions = regions_of(strategy, workload.layer_count)
-    network = peer.network = peer.engine.network(workload, regions)
+def _measure(
+    peer: PeerPass, strategy: Strategy, workload: Workload, own: Own, plain: Values | None
+) -> Values:
+    """Fill in the row."""
+    there = elsewhere(strategy, workload.layer_count)
+    network = peer.network = peer.engine.network(workload, there.regions)
     measured = network.measure()
     result = network.backward(network.forward())
     values = network.values(result)
-    dtype = str(workload.settings["dtype"])
+    tolerance, dtype = own.tolerance(network), str(workload.settings["dtype"])
+    exact = workload.exact
     peer.row = replace(
         peer.row,
         memory=measured.memory,
-        outcome=outcome_of(values, network.check(result), measured.recomputed_by_op),
+        outcome=outcome_of(
+            values,
+            network.check(result),
+            measured.recomputed_by_op,
+            None if exact is None else (exact.loss, exact.gradient),
+        ),
+        counterpart=there.reading or None,
         compile_s=measured.compile_s,
-        agreement=agreement(own.values, values, dtype, own.tolerance(network)),
+        agreement=agreement(own.values, values, dtype, tolerance),
+        plain_agreement=None
+        if plain is None
+        else agreement(plain, values, dtype, tolerance, f"{peer.engine.name} {PLAIN}"),
     )
+    return values

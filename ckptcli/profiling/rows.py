@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from ckptcli.measure.rounds import Rounds
 from ckptcli.measure.row import Outcome, Passes, Row
 
 if TYPE_CHECKING:
-    from ckptcli.checkpoint.strategies.base import Strategy
     from ckptcli.peers.base import Engine, Values
 
 
-def empty_row(engine: Engine, strategy: Strategy) -> Row:
+class Named(Protocol):
+    """A strategy, of which the row has the name."""
+
+    @property
+    def name(self) -> str: ...
+
+
+def empty_row(engine: Engine, strategy: Named) -> Row:
     """The row of a strategy in a library, before anything is known of it."""
     return Row(
         strategy=strategy.name,
@@ -37,6 +44,8 @@ def without_figures(row: Row, reason: str) -> Row:
         memory=None,
         outcome=None,
         agreement=None,
+        plain_agreement=None,
+        counterpart=None,
         compile_s=None,
         passes=Passes(),
         reason=reason,
@@ -51,9 +60,14 @@ def passes_of(rounds: Rounds, name: str, splits: bool = True) -> Passes:
 
 
 def outcome_of(
-    values: Values, check: float | None, recomputed_by_op: dict[str, int] | None
+    values: Values,
+    check: float | None,
+    recomputed_by_op: dict[str, int] | None,
+    exact: Sequence[float] | None = None,
 ) -> Outcome:
-    """What a library's pass computed; `check` is the sum of the first parameter's gradient."""
+    """What a library's pass computed; `check` is the sum of the first parameter's gradient, `exact`
+    what theory says of loss and gradient.
+    """
     one = sum(gradient.size for gradient in values.gradients) == 1
     return Outcome(
         loss=values.loss,
@@ -61,4 +75,5 @@ def outcome_of(
         grad_sha256=None,
         recomputed_by_op=recomputed_by_op,
         gradient=float(values.gradients[0].item()) if one else None,
+        exact=exact,
     )

@@ -79,7 +79,12 @@ GLOSSARY = {
     "history": "The checkpoints that the gradient of a traced tensor has to see through.",
     "entries": "Of a history: how many records of a checkpoint there are, copies included.",
     "graphs": "Of a history: how many of its entries are different ones.",
-    "merge": "How the histories of two operands become one: shared, copied, or the left one alone.",
+    "anew": "Of several betas: with a graph that is built for this beta, and a checkpoint after "
+    "each step, which runs at once and so needs beta as data.",
+    "instructions": "Of a traced program: the ops that each run of it carries out, in a flat list.",
+    "merge": "How the histories of two operands become one: shared, the left one copied onto the "
+    "right one (copy; ptr-eq: unless both are one list; dedup: what the right one lacks), or the "
+    "left one alone.",
     # Memory.
     "ledger": "The exact account of live storages in bytes: each array that the engine owns, a "
     "view counted once with its base, from its birth to its last reference. Taken in a pass of its "
@@ -131,6 +136,10 @@ GLOSSARY = {
     "for and values that are held, itself and held ones included; 1 is a value that is held.",
     "execute_retro_forward": "A line of Burn's log at full: a node on the way to the value asked "
     "for, operands first. A held value is taken, any other is computed again.",
+    "visits": "Of `ckpt log --sort before-5679`: how often the sort of a retrieval has a node in "
+    "hand, once a retrieval today. The old sort went through a node's operands for each way to it.",
+    "look-ups": "Of the same: how often the old sort looked for an id in the list that it was "
+    "making, from the front, by comparisons of two ids.",
     "n_required": "Burn's name for how often the backward pass needs a value: counted before its "
     "first step, so that the value is let go with its last use.",
     "retrieval": "A backward step asking for the value of a node; Burn's log has a line for each.",

@@ -9,6 +9,7 @@ from ckptcli import units
 from ckptcli.measure.record import RunRecord
 from ckptcli.measure.row import Outcome, Row
 from ckptcli.report.cells import Cell, Column, Table
+from ckptcli.report.run_table import gradients_word
 
 DIGITS = 15
 """Of a float64, one more than is sure."""
@@ -17,15 +18,24 @@ COLUMNS = (
     Column("strategy", 0, "text"),
     Column("gradient", 1),
     Column("error", 2),
-    Column("|grad - fd|", 3),
-    Column("saved", 4),
-    Column("peak", 5),
-    Column("total", 6),
+    Column("|grad - fd|", 4),
+    Column("|grad - none|", 5),
+    Column("saved", 6),
+    Column("peak", 7),
+    Column("total", 8),
+    Column("gradient is", 3, "word"),
 )
 
 EXPLANATION = (
-    "Error: the gradient less the exact one. |grad - fd|: its distance from the finite difference."
+    "Error: the gradient less the exact one. |grad - fd|: its distance from the finite difference. "
+    "|grad - none|: its distance from that of the same engine without a checkpoint. The last "
+    "column is the verdict on the gradient alone: of another engine whether it agrees with ckpt's "
+    "within the row's tolerance, of ckpt's own whether every bit is the reference's, and of the "
+    "reference whether it agrees with the finite difference."
 )
+
+AGREES = 1e-6
+"""A gradient this near to the finite difference, as a share, agrees with it: `ckpt check`'s."""
 
 
 def gradient_lines(record: RunRecord) -> list[str]:
@@ -69,12 +79,41 @@ def _cells(row: Row, record: RunRecord) -> tuple[Cell, ...]:
         units.UNKNOWN if gradient is None else f"{gradient:.{DIGITS}f}",
         _distance(gradient, exact, "+.1e"),
         _distance(gradient, difference, ".1e").lstrip("-"),
+        _distance(gradient, _plain_gradient(row, record), ".1e").lstrip("-"),
         units.UNKNOWN if row.saved_bytes is None else f"{row.saved_bytes} B",
         units.size(row.peak_bytes),
         units.duration(row.median_s("total")),
+        gradient_verdict(row, record),
     )
     return tuple(map(Cell, texts))
 
 
 def _distance(value: float | None, other: float | None, form: str) -> str:
     return units.UNKNOWN if value is None or other is None else f"{value - other:{form}}"
+
+
+def _plain_gradient(row: Row, record: RunRecord) -> float | None:
+    """The gradient of the same engine without a checkpoint; None for that row itself."""
+    base = record.base_of(row)
+    if base is None or base.engine != row.engine or base.outcome is None:
+        return None
+    return base.outcome.gradient
+
+
+def gradient_verdict(row: Row, record: RunRecord) -> str:
+    """`wrong`, `agrees`, `identical`; `differs` where the finite difference denies a reference."""
+    outcome = row.outcome
+    if outcome is None or outcome.gradient is None:
+        return units.UNKNOWN
+    if row.is_wrong:
+        return "wrong"
+    if row.agreement is not None:
+        return "agrees"
+    base = record.base_of(row)
+    if base is not None:
+        return gradients_word(row, base)
+    difference = outcome.finite_difference
+    if difference is None:
+        return units.UNKNOWN
+    apart = abs(outcome.gradient - difference)
+    return "agrees" if apart <= AGREES * abs(difference) else "differs"

@@ -94,6 +94,8 @@ WORDS = {
     "worse": BAD,
     "wrong": WRONG,
     "agrees": GOOD,
+    "identical": GOOD,
+    "differs": BAD,
     "faster": GOOD,
     "slower": WARN,
     "same": QUIET,

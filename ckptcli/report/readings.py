@@ -127,6 +127,8 @@ def readings(row: Row, record: RunRecord) -> Iterator[str]:
     memory = row.memory
     if row.reason is not None or memory is None:
         return
+    if row.counterpart is not None:
+        yield row.counterpart
     yield from _memory_readings(memory)
     if row.regions or (record.children and record.base_of(row) is not None):
         yield _regions(row, record)

@@ -16,7 +16,7 @@ from ckptcli.measure.statistics import Ratio
 from ckptcli.options.commands.run import RunOptions
 from ckptcli.options.effects import Subject, takes
 from ckptcli.options.listing import options_of
-from ckptcli.options.subjects import MODULE, WORKLOAD
+from ckptcli.options.subjects import FUNCTION, MODULE, WORKLOAD
 from ckptcli.options.words import reproduction_words
 from ckptcli.report.cells import Cell, Column, Table
 
@@ -208,6 +208,8 @@ def command_line(record: RunRecord, reps: int | None = None) -> str | None:
     subject = Subject(WORKLOAD, record.title, frozenset(sizes))
     if "module_text" in settings:
         subject = Subject(MODULE, record.title)
+    if "function_text" in settings:
+        subject = Subject(FUNCTION, record.title)
     named = [option for option in options if takes(subject, option)]
     words = reproduction_words(named, {**values, **sizes, **measured})
     return shlex.join(["ckpt", "run", *words])

@@ -6,13 +6,18 @@ is what its own graph reaches, so two operands need no merge, and one checkpoint
 `copy` is tenferro-ad 0.8.0's: a tensor carries a list of entries, and where operands of an op both
 have one, the left list is copied in front of the right one, entry by entry, whatever they share.
 `left` is what it did before: the first operand that has a list gives it, the other lists are lost.
+`ptr-eq` and `dedup` are the two repairs of `copy` that the seed names and leaves untried: not to
+copy a list onto itself, and to copy only entries that the other list lacks.
+
+Gradients are the same under all but `left`: who asks what a leaf stands for gets one answer,
+however often the entry is there.
 
 Invariant: a list never gets more than `MOST_ENTRIES` entries; it is counted before it is copied.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -108,13 +113,13 @@ class Chain:
 
 
 class _ChainHistory:
-    """What `copy` and `left` have in common."""
+    """What the rules with a list on each tensor have in common."""
 
     name = ""
     enters_data = True
 
     def checkpointed(self, history: Chain | None, graph: Node, leaf: Leaf) -> Chain:
-        length = _checked(1 + (history.length if history else 0))
+        length = _checked(1 + (history.length if history else 0), self.name)
         return Chain(Entry(graph, leaf, history.head if history else None), length)
 
     def origin(self, history: Chain | None) -> Origin:
@@ -127,15 +132,64 @@ class _ChainHistory:
 
 
 class CopiedHistory(_ChainHistory):
-    """The left list copied onto the right one."""
+    """The left list copied onto the right one, whatever the two share.
+
+    A list that meets itself doubles: y * y has 2^n - 1 entries after n rounds, a step of the TRG
+    multiplies them by 24.
+    """
 
     name = "copy"
 
     def merged(self, histories: Sequence[Chain | None]) -> Chain | None:
         result: Chain | None = None
         for history in histories:
-            result = _copied(result, history) if result and history else result or history
+            result = self.joined(result, history) if result and history else result or history
         return result
+
+    def joined(self, left: Chain, right: Chain) -> Chain:
+        """The history of an op whose operands have these two."""
+        return self.on_top(left.entries(), left.length, right)
+
+    def on_top(self, entries: Iterable[Entry], length: int, right: Chain) -> Chain:
+        """`length` entries once more, in their order, in front of `right`."""
+        total = _checked(length + right.length, self.name)
+        head = right.head
+        for entry in list(entries)[::-1]:
+            head = Entry(entry.graph, entry.leaf, head)
+        return Chain(head, total)
+
+
+class IdenticalHistory(CopiedHistory):
+    """The left list copied onto the right one, unless both are one and the same.
+
+    What the seed says has to be done at least, `Arc::ptr_eq(&lhs_head, &rhs_head)`: a comparison of
+    two pointers. One tensor used twice is one list, so y * y and a step of the TRG add an entry a
+    round. Lists with a common tail are two lists: the terms of lnZ/N have the first 1, 2, ... n
+    entries, whose sum has n (n + 1) / 2.
+    """
+
+    name = "ptr-eq"
+
+    def joined(self, left: Chain, right: Chain) -> Chain:
+        return right if left.head is right.head else super().joined(left, right)
+
+
+class DistinctHistory(CopiedHistory):
+    """Those entries of the left list copied onto the right one that it lacks, by their leaves.
+
+    The seed's full repair, by `alias_key`: a leaf is there once, so that there are as many entries
+    as checkpoints. Looking for them takes time in proportion to both lists, for every op whose
+    operands have two; one list on both sides is told by its head, as under `ptr-eq`.
+    """
+
+    name = "dedup"
+
+    def joined(self, left: Chain, right: Chain) -> Chain:
+        if left.head is right.head:
+            return right
+        there = {entry.leaf for entry in right.entries()}
+        missing = [entry for entry in left.entries() if entry.leaf not in there]
+        return self.on_top(missing, len(missing), right) if missing else right
 
 
 class LeftHistory(_ChainHistory):
@@ -147,20 +201,11 @@ class LeftHistory(_ChainHistory):
         return next((history for history in histories if history), None)
 
 
-def _copied(left: Chain, right: Chain) -> Chain:
-    """Every entry of `left` once more, in its order, in front of `right`."""
-    length = _checked(left.length + right.length)
-    head = right.head
-    for entry in list(left.entries())[::-1]:
-        head = Entry(entry.graph, entry.leaf, head)
-    return Chain(head, length)
-
-
-def _checked(length: int) -> int:
+def _checked(length: int, rule: str) -> int:
     if length > MOST_ENTRIES:
         raise HistoryTooLongError(
             f"the history of checkpoints would get {length:,} entries, the most is "
-            f"{MOST_ENTRIES:,}: merge rule `copy` copies the left operand's list for every op",
+            f"{MOST_ENTRIES:,}: merge rule `{rule}` copies the left operand's list for every op",
             "use fewer rounds, or merge rule `shared`, which keeps one entry a checkpoint",
         )
     return length
@@ -179,7 +224,8 @@ def through(origin: Origin) -> Callable[[Node], Sequence[Node]]:
 
 
 RULES: dict[str, Callable[[], MergeRule]] = {
-    rule.name: rule for rule in (SharedHistory, CopiedHistory, LeftHistory)
+    rule.name: rule
+    for rule in (SharedHistory, CopiedHistory, IdenticalHistory, DistinctHistory, LeftHistory)
 }
 
 

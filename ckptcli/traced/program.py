@@ -112,6 +112,11 @@ class Program:
         return array
 
 
+def instruction_count(outputs: Sequence[Tensor]) -> int:
+    """How many instructions a program of these outputs has, counted without making it."""
+    return sum(node.op is not None for node in ordered([output.node for output in outputs]))
+
+
 def _instructions(
     calls: Sequence[Node], slots: dict[Node, int], kept: set[int]
 ) -> list[Instruction]:

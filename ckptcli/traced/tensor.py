@@ -79,7 +79,7 @@ class Tensor:
 
         Raises:
             BindingError: the graph has a placeholder.
-            HistoryTooLongError: under merge rule `copy`.
+            HistoryTooLongError: under a merge rule that copies.
         """
         tracer = self.tracer
         data = self.data

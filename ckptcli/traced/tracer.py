@@ -17,7 +17,8 @@ class Tracer:
 
     Attributes:
         backend: whose arrays the values are.
-        rule: what becomes of the histories of checkpoints, `shared`, `copy` or `left`.
+        rule: what becomes of the histories of checkpoints, a name of
+            `history.RULES`.
         compiler: what `evaluate` and `checkpoint` use where none is given.
     """
 

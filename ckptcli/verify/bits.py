@@ -34,6 +34,21 @@ def relative_distance(expected: Any, found: Any) -> float:
     return farthest / largest if farthest else 0.0
 
 
+def farthest_difference(expected: Any, found: Any) -> Difference:
+    """Where two arrays of floats lie farthest apart; what is not a number is farther than all.
+
+    Arrays of another shape differ at the empty index.
+    """
+    if expected.shape != found.shape:
+        return Difference((), float(expected.size), float(found.size), None)
+    apart = np.abs(np.subtract(expected, found, dtype=np.float64))
+    place = np.unravel_index(int(np.argmax(np.where(np.isnan(apart), np.inf, apart))), apart.shape)
+    element = tuple(int(i) for i in place)
+    before, after = float(expected[element]), float(found[element])
+    distance = abs(after - before) / float(np.spacing(np.abs(expected[element])))
+    return Difference(element, before, after, distance if np.isfinite(distance) else None)
+
+
 def first_difference(expected: Any, found: Any, spread: float | None = None) -> Difference | None:
     """None if both have the same shape, dtype and bits; -0.0 differs from 0.0, nan not from nan.
 

@@ -17,7 +17,7 @@ for the random direction.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -33,6 +33,9 @@ from ckptcli.verify.branches import branches
 from ckptcli.workloads.base import Workload
 
 Direction: TypeAlias = Mapping[str, NDArray[Any]]
+
+LossAt: TypeAlias = Callable[[Mapping[str, NDArray[Any]]], tuple[float, bytes]]
+"""From the parameters to the loss, and to what tells one branch of the program from another."""
 
 STEPS = (1e-3, 1e-4, 1e-5)
 """Relative to what is moved. At the first, truncation and rounding are about equal for a smooth
@@ -108,16 +111,34 @@ def directional_differences(
     seed: int = 0,
     backend: Backend | None = None,
 ) -> list[DirectionalDifference]:
-    """The gradient of a float64 workload under `strategy` against differences of its loss.
+    """The gradient of a float64 workload under `strategy` against differences of its loss."""
+    backend = backend or open_backend()
+    gradients = run_pass(workload, strategy, backend).gradient_arrays()
+    return differences_of(workload.parameters(), gradients, _loss_of(workload, backend), seed)
+
+
+def _loss_of(workload: Workload, backend: Backend) -> LossAt:
+    def loss_at(parameters: Mapping[str, NDArray[Any]]) -> tuple[float, bytes]:
+        there = workload.with_parameters(parameters)
+        result = open_pass(there, NoCheckpointing(), backend).forward()
+        return result.loss, branches(result.root, backend)
+
+    return loss_at
+
+
+def differences_of(
+    parameters: Mapping[str, NDArray[Any]],
+    gradients: Mapping[str, NDArray[Any]],
+    loss_at: LossAt,
+    seed: int = 0,
+) -> list[DirectionalDifference]:
+    """The gradients of a float64 program, by parameter, against differences of its loss.
 
     Each direction moves one parameter, or of many parameters one in eight, so that a fault in the
     gradient of a small one is not lost in that of a large one. Of a program with one number there
     is one direction.
     """
-    backend = backend or open_backend()
     rng = np.random.Generator(np.random.PCG64(seed))
-    parameters = workload.parameters()
-    gradients = run_pass(workload, strategy, backend).gradient_arrays()
     is_number = sum(array.size for array in parameters.values()) == 1
     results = []
     for names in _groups(parameters):
@@ -131,7 +152,7 @@ def directional_differences(
             if name in gradients
         )
         scale = _size_of(parameters[names[0]]) if is_number else 1.0
-        found = _Line(workload, backend, direction).difference(scale, derivative)
+        found = _Line(parameters, direction, loss_at).difference(scale, derivative)
         results.append(
             DirectionalDifference(
                 derivative, found.derivative, found.scatter, tuple(names), found.reason
@@ -142,8 +163,9 @@ def directional_differences(
 
 def scalar_difference(workload: Workload, backend: Backend) -> Difference:
     """The finite difference of a float64 workload with one parameter of one element."""
-    ((name, value),) = workload.parameters().items()
-    line = _Line(workload, backend, {name: np.ones_like(value)})
+    parameters = workload.parameters()
+    ((name, value),) = parameters.items()
+    line = _Line(parameters, {name: np.ones_like(value)}, _loss_of(workload, backend))
     return line.difference(_size_of(value), None)
 
 
@@ -175,12 +197,14 @@ def _random_direction(rng: np.random.Generator, array: NDArray[Any]) -> NDArray[
 
 
 class _Line:
-    """The loss of a workload along a direction from its own parameters."""
+    """The loss of a program along a direction from its own parameters."""
 
-    def __init__(self, workload: Workload, backend: Backend, direction: Direction) -> None:
-        self._workload = workload
-        self._backend = backend
+    def __init__(
+        self, parameters: Mapping[str, NDArray[Any]], direction: Direction, loss_at: LossAt
+    ) -> None:
+        self._parameters = parameters
         self._direction = direction
+        self._loss_at = loss_at
         self._here = self._at(0.0)
 
     def difference(self, scale: float, gradient: float | None) -> Difference:
@@ -206,11 +230,8 @@ class _Line:
 
     def _at(self, distance: float) -> tuple[float, bytes]:
         """The loss there, and the branches of the program."""
-        parameters = self._workload.parameters()
-        moved = {n: parameters[n] + distance * by for n, by in self._direction.items()}
-        there = self._workload.with_parameters({**parameters, **moved})
-        result = open_pass(there, NoCheckpointing(), self._backend).forward()
-        return result.loss, branches(result.root, self._backend)
+        moved = {n: self._parameters[n] + distance * by for n, by in self._direction.items()}
+        return self._loss_at({**self._parameters, **moved})
 
 
 def _of_losses(f: Mapping[float, float], h: float, beside: float) -> Difference:

@@ -15,11 +15,15 @@ from typing import Any
 from ckptcli import units
 from ckptcli.backends.base import Backend
 from ckptcli.errors import InactiveOutputError, UsageError
+from ckptcli.options.points import number, points
 from ckptcli.options.workload import WorkloadOptions
 from ckptcli.traced import Tensor, Tracer, grad, vjp
-from ckptcli.workloads.chain_programs import PROGRAMS, ChainProgram
+from ckptcli.traced.program import instruction_count
+from ckptcli.workloads.chain_betas import BetaExperiment
+from ckptcli.workloads.chain_programs import BETA, USUAL_ROUNDS, ChainProgram, opened
 from ckptcli.workloads.experiment import Clock, Experiment, Fact, Findings, Row, Tell
 from ckptcli.workloads.registry import experiment
+from ckptcli.workloads.trg_tensors import MOST_BETA
 
 MEASURED_TO = 32
 """Every round up to this one is measured, then those at powers of ten, and the last."""
@@ -28,6 +32,9 @@ TOLD_EVERY = 1000
 
 BYTES_OF_A_ROUND = 2000
 """Of a round of `mul` or `add`: nodes, arrays, and its share of a gradient's graph."""
+
+
+_UNUSED = {"trg": frozenset[str](), "placeholder": frozenset({"beta", "merge"})}
 
 
 def is_measured(number: int, rounds: int) -> bool:
@@ -44,20 +51,36 @@ class ChainExperiment:
     op: str
     rounds: int
     merge: str
+    beta: float = BETA
 
     @property
     def title(self) -> str:
-        return f"chain, op = {self.op}, rounds = {self.rounds}, merge = {self.merge}"
+        return f"chain, {', '.join(f'{name} = {value}' for name, value in self._options.items())}"
 
     @property
     def settings(self) -> dict[str, object]:
-        return {"name": "chain", "op": self.op, "rounds": self.rounds, "merge": self.merge}
+        return {"name": "chain", **self._options}
+
+    @property
+    def _options(self) -> dict[str, object]:
+        """What it looks at."""
+        every = {"op": self.op, "rounds": self.rounds, "merge": self.merge, "beta": self.beta}
+        return {name: value for name, value in every.items() if name not in self.unused}
+
+    @property
+    def variant(self) -> str:
+        return f"--op {self.op}"
+
+    @property
+    def unused(self) -> frozenset[str]:
+        return _UNUSED.get(self.op, frozenset({"beta"}))
 
     @property
     def selection(self) -> str:
         return (
             f"measured: rounds 1 to {MEASURED_TO}, powers of ten and the last; "
             "build: mean of the rounds since the row before; "
+            "instructions: of the program that the gradient's graph is compiled to; "
             "grad: making the gradient's graph; release: letting go of it"
         )
 
@@ -71,8 +94,9 @@ class ChainExperiment:
     def measure(self, findings: Findings, backend: Backend, clock: Clock, tell: Tell) -> None:
         """Rows for the selected rounds, then what the last state shows."""
         tracer = Tracer(backend, self.merge)
-        findings.facts.append(_both_sides(Tracer(backend, self.merge)))
-        program = PROGRAMS[self.op](tracer, True)
+        if "merge" not in self.unused:
+            findings.facts.append(_both_sides(Tracer(backend, self.merge)))
+        program = opened(self.op, tracer, self.beta)
         tenth = max(1, self.rounds // 10)
         marks_s = {0: 0.0}
         spent_s = 0.0
@@ -104,6 +128,7 @@ def _row(program: ChainProgram, number: int, build_s: float, clock: Clock) -> Ro
     gradient = grad(output, program.leaf)
     grad_s = clock() - start_s
     on_gradient = gradient.checkpoints().entries
+    instructions = instruction_count([gradient])
     on_output = {} if output is program.state else _entries_on(output)
     start_s = clock()
     del gradient
@@ -114,6 +139,7 @@ def _row(program: ChainProgram, number: int, build_s: float, clock: Clock) -> Ro
         "graphs": count.graphs,
         **on_output,
         "entries_on_gradient": on_gradient,
+        "instructions": instructions,
         "build_s": build_s,
         "grad_s": grad_s,
         "release_s": release_s,
@@ -167,18 +193,32 @@ def _both_sides(tracer: Tracer) -> Fact:
     )
 
 
-@experiment("chain", "op", "rounds", "merge")
+@experiment("chain", "op", "rounds", "merge", "beta")
 def open_chain(argument: str, options: WorkloadOptions) -> Experiment:
     """`chain`: the experiment of the options.
 
     Raises:
-        UsageError: an argument after the name.
+        UsageError: an argument after the name, or a beta that the TRG does not take.
     """
     if argument:
         raise UsageError(
-            f"workload `chain` takes no argument, got `{argument}`", "use --op, --rounds, --merge"
+            f"workload `chain` takes no argument, got `{argument}`",
+            "use --op, --rounds, --merge, --beta",
         )
     rounds = options.rounds
     if rounds is None:
-        rounds = PROGRAMS[options.op].usual_rounds
-    return ChainExperiment(options.op, rounds, options.merge)
+        rounds = USUAL_ROUNDS[options.op]
+    if options.op != "trg":
+        return ChainExperiment(options.op, rounds, options.merge)
+    betas = _betas(options)
+    if len(betas) > 1:
+        return BetaExperiment(rounds, betas)
+    return ChainExperiment(options.op, rounds, options.merge, betas[0])
+
+
+def _betas(options: WorkloadOptions) -> tuple[float, ...]:
+    found = tuple(number(point.options.beta) for point in points(options, {"beta"}))
+    for beta in found:
+        if not 0.0 < beta <= MOST_BETA:
+            raise UsageError(f"--beta is {beta}", f"it has to be above 0 and at most {MOST_BETA:g}")
+    return found

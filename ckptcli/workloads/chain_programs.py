@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 from ckptcli import units
 from ckptcli.backends.base import Backend
+from ckptcli.errors import BindingError
 from ckptcli.traced import Tensor, Tracer, grad
 from ckptcli.traced.segments import Loop, Swept
 from ckptcli.workloads.experiment import Clock, Fact
@@ -22,14 +23,23 @@ REPEATS = 5
 """Of what is timed beside the rounds; medians are given."""
 
 
+INSTEAD = (
+    "the graph stays what it was and runs with data that is bound, as below; for a checkpoint give "
+    "the leaf data, or prepare steps once and bind each value: --op trg --beta 0.3,0.44,0.5"
+)
+"""What to do about a placeholder."""
+
+
 class ChainProgram(Protocol):
     """A state that goes on round by round."""
 
-    state: Tensor
-    """What is checkpointed after each round."""
+    @property
+    def state(self) -> Tensor:
+        """What is checkpointed after each round."""
 
-    leaf: Tensor
-    """What is differentiated for."""
+    @property
+    def leaf(self) -> Tensor:
+        """What is differentiated for."""
 
     def advance(self) -> None:
         """One round, and its checkpoint where there are any."""
@@ -49,10 +59,18 @@ class Squares:
 
     usual_rounds = 18
 
-    def __init__(self, tracer: Tracer, checkpoints: bool) -> None:
-        self.leaf = tracer.tensor([1.0])
+    def __init__(self, tracer: Tracer) -> None:
+        self.leaf = self.made_leaf(tracer)
         self.state = self.leaf
         self.rounds = 0
+
+    def made_leaf(self, tracer: Tracer) -> Tensor:
+        """x."""
+        return tracer.tensor([1.0])
+
+    def evaluated(self, tensor: Tensor) -> float:
+        """The value of a tensor of this program."""
+        return float(tensor.evaluate().item())
 
     def advance(self) -> None:
         self.state = self.turned(self.state)
@@ -73,7 +91,7 @@ class Squares:
     def facts(self, wrong: list[str], clock: Clock) -> list[Fact]:
         expected = self.expected()
         start_s = clock()
-        found = float(grad(self.state, self.leaf).evaluate().item())
+        found = self.evaluated(grad(self.state, self.leaf))
         evaluate_s = clock() - start_s
         if found != expected:
             wrong.append(f"the gradient is {found!r}, it has to be {expected!r}")
@@ -103,15 +121,64 @@ class Sums(Squares):
         return self.rounds + 1.0
 
 
+class Placeholders(Squares):
+    """y = y * y from a placeholder: a checkpoint has no data to run on, and every one is refused.
+
+    The refusals are what this program is about: it is right when they come and change nothing, and
+    when the graph that stays runs with data that is bound.
+    """
+
+    usual_rounds = 1
+
+    def __init__(self, tracer: Tracer) -> None:
+        super().__init__(tracer)
+        self.refused = 0
+        self.changed = 0
+        self.told: dict[str, str] = {}
+
+    def made_leaf(self, tracer: Tracer) -> Tensor:
+        return tracer.input((1,))
+
+    def advance(self) -> None:
+        self.state = self.turned(self.state)
+        self.rounds += 1
+        before = self.state.node
+        try:
+            self.state.checkpoint()
+        except BindingError as error:
+            self.refused += 1
+            self.told[error.message] = error.hint or ""
+        self.changed += self.state.node is not before
+
+    def evaluated(self, tensor: Tensor) -> float:
+        return float(tensor.evaluate([(self.leaf, [1.0])]).item())
+
+    def facts(self, wrong: list[str], clock: Clock) -> list[Fact]:
+        if self.refused != self.rounds or self.changed:
+            wrong.append(
+                f"{self.refused} of {self.rounds} checkpoints of a graph with a placeholder were "
+                f"refused, and {self.changed} changed their tensor"
+            )
+        message, hint = " / ".join(self.told), " / ".join(self.told.values())
+        return [
+            Fact("refused", self.refused, ""),
+            Fact("refusal", message, f"checkpoint on placeholder graph: {message}"),
+            Fact("hint", hint, f"hint: {hint}"),
+            Fact("instead", INSTEAD, INSTEAD),
+            *super().facts(wrong, clock),
+        ]
+
+
 class Trg:
     """One step of the TRG a round; the scalar is lnZ/N after the steps so far."""
 
     usual_rounds = 4
 
-    def __init__(self, tracer: Tracer, checkpoints: bool) -> None:
+    def __init__(self, tracer: Tracer, checkpoints: bool, beta: float = BETA) -> None:
         self.tracer = tracer
         self.checkpoints = checkpoints
-        self.leaf = tracer.tensor([BETA])
+        self.beta = beta
+        self.leaf = tracer.tensor([beta])
         self.loop = Renormalisation(initial_tensor(self.leaf))
 
     @property
@@ -128,19 +195,31 @@ class Trg:
 
     def facts(self, wrong: list[str], clock: Clock) -> list[Fact]:
         steps = self.loop.steps
-        plain = Trg(Tracer(self.tracer.backend), False)
+        plain = Trg(Tracer(self.tracer.backend), False, self.beta)
         for _ in range(steps):
             plain.advance()
         return [
             *_compared(self, plain, wrong, clock),
-            *_segments(self.tracer.backend, steps, clock),
+            *_segments(self.tracer.backend, steps, self.beta, clock),
         ]
 
     def release(self) -> None:
         self.loop = Renormalisation(self.leaf)
 
 
-PROGRAMS: dict[str, Any] = {"mul": Squares, "add": Sums, "trg": Trg}
+USUAL_ROUNDS = {
+    "mul": Squares.usual_rounds,
+    "add": Sums.usual_rounds,
+    "trg": Trg.usual_rounds,
+    "placeholder": Placeholders.usual_rounds,
+}
+
+
+def opened(op: str, tracer: Tracer, beta: float) -> ChainProgram:
+    """The program of `op`, with checkpoints."""
+    if op == "trg":
+        return Trg(tracer, True, beta)
+    return {"mul": Squares, "add": Sums, "placeholder": Placeholders}[op](tracer)
 
 
 def _compared(program: Trg, plain: Trg, wrong: list[str], clock: Clock) -> list[Fact]:
@@ -176,10 +255,10 @@ def _compared(program: Trg, plain: Trg, wrong: list[str], clock: Clock) -> list[
     ]
 
 
-def _segments(backend: Backend, steps: int, clock: Clock) -> list[Fact]:
+def _segments(backend: Backend, steps: int, at: float, clock: Clock) -> list[Fact]:
     """The steps prepared once: replaying each forward against keeping residuals."""
     tracer = Tracer(backend)
-    beta = backend.asarray([BETA], "float64", copy=True)
+    beta = backend.asarray([at], "float64", copy=True)
     loops = {
         name: segments(tracer, kept_ranks(steps, CHI), keep_residuals=name == "residuals")
         for name in ("replay", "residuals")

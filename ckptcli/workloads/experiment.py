@@ -58,6 +58,14 @@ class Experiment(Protocol):
         """What makes it reproducible: its `name`, and its options by their names."""
 
     @property
+    def variant(self) -> str:
+        """Which of its workload's experiments it is, as options say it, `--op mul`."""
+
+    @property
+    def unused(self) -> frozenset[str]:
+        """The options of its workload, by name, that this one does not look at."""
+
+    @property
     def selection(self) -> str:
         """Which rounds are measured, and what of them, in words."""
 

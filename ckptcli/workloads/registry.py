@@ -16,6 +16,7 @@ import ckptcli.workloads as package
 from ckptcli.checkpoint.user_code import SUFFIX, is_user_code
 from ckptcli.errors import UnknownNameError, UsageError, nearest_name
 from ckptcli.options.listing import options_of
+from ckptcli.options.points import Point, points
 from ckptcli.options.workload import WorkloadOptions
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ PROGRAM = "program"
 """The workload that a user's own file is."""
 
 Opener = Callable[[str, WorkloadOptions], "list[Workload]"]
-"""From what follows `NAME:` and the options to the workload, or several from one file."""
+"""From what follows `NAME:` and options of one value each to the workload, or those of a file."""
 
 ExperimentOpener = Callable[[str, WorkloadOptions], "Experiment"]
 
@@ -77,11 +78,12 @@ def options_without_effect(text: str) -> tuple[str, list[str]]:
 
 
 def open_workloads(text: str, options: WorkloadOptions) -> list[Workload]:
-    """The workloads that `NAME`, `NAME:ARGUMENT` or `FILE.py:MAKE` stands for, at least one.
+    """The workloads that `NAME`, `NAME:ARGUMENT` or `FILE.py:MAKE` stands for, at least one: those
+    of each point of the options.
 
     Raises:
         UnknownNameError: no workload has this name.
-        UsageError: the argument is wrong, or it is an experiment.
+        UsageError: the argument or an option is wrong, or it is an experiment.
     """
     name, argument = _name_and_argument(text)
     if name in _EXPERIMENTS:
@@ -92,7 +94,17 @@ def open_workloads(text: str, options: WorkloadOptions) -> list[Workload]:
         )
     if name not in _OPENERS:
         raise _unknown(text, name)
-    return _OPENERS[name](argument, options)
+    return [
+        opened
+        for point in points(options, _USES[name])
+        for opened in _OPENERS[name](argument, point.options)
+    ]
+
+
+def points_of(text: str, options: WorkloadOptions) -> list[Point]:
+    """The points that the options stand for in the workload of `text`; call after it was opened."""
+    name, _ = _name_and_argument(text)
+    return points(options, _USES[name])
 
 
 def open_experiment(text: str, options: WorkloadOptions) -> Experiment | None:

@@ -22,6 +22,7 @@ from ckptcli.autodiff.regions import checkpoint_name
 from ckptcli.autodiff.tensor import Tensor
 from ckptcli.backends.dtypes import DTYPES
 from ckptcli.errors import UsageError
+from ckptcli.options.points import whole
 from ckptcli.options.workload import WorkloadOptions
 from ckptcli.workloads.base import ForwardResult, Workload
 from ckptcli.workloads.registry import workload
@@ -175,4 +176,5 @@ def open_silu(argument: str, options: WorkloadOptions) -> list[Workload]:
             f"workload `silu` takes no argument, got `{argument}`", "use --layers, --n"
         )
     dtype = options.dtype or "float32"
-    return [SiluWorkload(options.layers, options.n, options.batch, dtype, options.seed)]
+    batch = None if options.batch is None else whole(options.batch)
+    return [SiluWorkload(whole(options.layers), whole(options.n), batch, dtype, options.seed)]

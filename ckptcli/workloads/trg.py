@@ -21,19 +21,23 @@ from ckptcli.autodiff.device import Device
 from ckptcli.autodiff.tensor import Tensor
 from ckptcli.backends.dtypes import DTYPES
 from ckptcli.errors import UsageError
-from ckptcli.options.whole_numbers import whole_numbers
+from ckptcli.options.points import number, whole
 from ckptcli.options.workload import WorkloadOptions
 from ckptcli.workloads.base import ByHand, Exact, ForwardResult, Workload
 from ckptcli.workloads.ising import exact_values
 from ckptcli.workloads.registry import workload
 from ckptcli.workloads.trg_by_hand import kept_by_hand
-from ckptcli.workloads.trg_tensors import EVEN, initial_tensor, kept_ranks, renormalised, trace
+from ckptcli.workloads.trg_tensors import (
+    EVEN,
+    MOST_BETA,
+    initial_tensor,
+    kept_ranks,
+    renormalised,
+    trace,
+)
 
 MOST_STEPS = 1000
 """Beyond 1023 steps 2^-steps is no normal number; the value has long converged."""
-
-MOST_BETA = 100.0
-"""The initial tensor has elements of exp(2 beta); the sum of their squares must be finite."""
 
 
 class TrgNetwork:
@@ -134,7 +138,7 @@ class TrgWorkload(Workload):
 
 @workload("trg", "steps", "chi", "beta", "svd_eps", "dtype")
 def open_trg(argument: str, options: WorkloadOptions) -> list[Workload]:
-    """`trg`: one workload for each number of steps.
+    """`trg`: the workload of the options.
 
     Raises:
         UsageError: an argument after the name, or a value that the program does not take.
@@ -143,15 +147,11 @@ def open_trg(argument: str, options: WorkloadOptions) -> list[Workload]:
         raise UsageError(
             f"workload `trg` takes no argument, got `{argument}`", "use --steps, --chi, --beta"
         )
-    needed = f"above 0 and at most {MOST_BETA:g}"
-    _check("beta", options.beta, needed, 0.0 < options.beta <= MOST_BETA)
-    _check("svd-eps", options.svd_eps, "0 or a positive number", 0.0 <= options.svd_eps < math.inf)
-    counts = whole_numbers("steps", options.steps)
-    _check("steps", options.steps, f"at most {MOST_STEPS}", max(counts) <= MOST_STEPS)
-    dtype = options.dtype or "float64"
-    return [
-        TrgWorkload(steps, options.chi, options.beta, options.svd_eps, dtype) for steps in counts
-    ]
+    beta, eps, steps = number(options.beta), number(options.svd_eps), whole(options.steps)
+    _check("beta", beta, f"above 0 and at most {MOST_BETA:g}", 0.0 < beta <= MOST_BETA)
+    _check("svd-eps", eps, "0 or a positive number", 0.0 <= eps < math.inf)
+    _check("steps", steps, f"from 1 to {MOST_STEPS}", 1 <= steps <= MOST_STEPS)
+    return [TrgWorkload(steps, whole(options.chi), beta, eps, options.dtype or "float64")]
 
 
 def _check(option: str, value: object, needed: str, holds: bool) -> None:

@@ -15,6 +15,9 @@ from ckptcli.autodiff.ops.svd import svd
 from ckptcli.autodiff.regions import checkpoint_name
 from ckptcli.autodiff.tensor import Tensor
 
+MOST_BETA = 100.0
+"""The initial tensor has elements of exp(2 beta); the sum of their squares must be finite."""
+
 EVEN = [0.5 if bin(legs).count("1") % 2 == 0 else 0.0 for legs in range(16)]
 """What the initial tensor is multiplied with, (2, 2, 2, 2): an odd number of legs at 1 gives 0."""
 

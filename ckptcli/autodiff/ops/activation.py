@@ -64,7 +64,10 @@ def relu(x: Tensor) -> Tensor:
 
 @operation()
 def sigmoid(x: Tensor) -> Tensor:
-    """1 / (1 + exp(-x))."""
+    """1 / (1 + exp(-x)).
+
+    Burn's gradient s * (1 - s) is 0 at 20 in float32, here 2.06e-9.
+    """
     return unary(SIGMOID, x)
 
 
@@ -72,7 +75,7 @@ def sigmoid(x: Tensor) -> Tensor:
 def gelu(x: Tensor) -> Tensor:
     """x * (1 + erf(x / sqrt(2))) / 2.
 
-    Burn's is 0 at -6 in float32, here -5.92e-9.
+    Burn's is 0 at -6 in float32, here -5.92e-9; its gradient is nan at inf, here 1.
     """
     return unary(GELU, x)
 

@@ -276,7 +276,10 @@ def mul_scalar(x: Tensor, c: float) -> Tensor:
 
 @operation()
 def div_scalar(x: Tensor, c: float) -> Tensor:
-    """x / c."""
+    """x / c.
+
+    Burn's gradient has 1 / c in float32: 0.33333334 for 1 / 3 in float64, here 0.3333333333333333.
+    """
     return unary(DIV_SCALAR, x, number(c, "div_scalar"))
 
 

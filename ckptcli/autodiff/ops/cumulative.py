@@ -29,7 +29,7 @@ def _cumsum_gradient(xp: Any, grad: Any, owned: bool, kept: list[Any], step: Any
 
 
 def _cumprod_gradient(xp: Any, grad: Any, owned: bool, kept: list[Any], step: Any) -> Any:
-    """No division, so that an element may be 0; Burn's gradient is nan there.
+    """No division, so that an element may be 0.
 
     Of each element it is the product before it times the sum, over the outputs from it on, of their
     gradient times the product of what lies between.
@@ -133,10 +133,7 @@ def cumsum(x: Tensor, dim: int) -> Tensor:
 
 @operation()
 def cumprod(x: Tensor, dim: int) -> Tensor:
-    """The running product along `dim`.
-
-    Burn's gradient divides by each factor: [nan, 0, 0] for [0, 2, 3], here [9, 0, 0].
-    """
+    """The running product along `dim`."""
     return unary(CUMPROD, x, positive_dim(x, dim))
 
 
@@ -144,7 +141,8 @@ def cumprod(x: Tensor, dim: int) -> Tensor:
 def cummin(x: Tensor, dim: int) -> Tensor:
     """The smallest element so far along `dim`.
 
-    Burn's gradient of [nan, 1, 2] is [1, 1, 1], here [3, 0, 0]: the nan stays.
+    Burn's gradient goes to the last of equal elements, and past a nan: [1, 1, 2, 0] for
+    [3, 2, 2, 3] and [3, 0, 0] for [2, nan, 1], here [1, 3, 0, 0] and [1, 2, 0].
     """
     return unary(CUMMIN, x, positive_dim(x, dim))
 
@@ -153,6 +151,7 @@ def cummin(x: Tensor, dim: int) -> Tensor:
 def cummax(x: Tensor, dim: int) -> Tensor:
     """The largest element so far along `dim`.
 
-    Burn's gradient of [nan, 1, 2] is [1, 1, 1], here [3, 0, 0]: the nan stays.
+    Burn's gradient goes to the last of equal elements, and past a nan: [1, 1, 2, 0] for
+    [1, 2, 2, 1] and [3, 0, 0] for [2, nan, 3], here [1, 3, 0, 0] and [1, 2, 0].
     """
     return unary(CUMMAX, x, positive_dim(x, dim))

@@ -63,7 +63,7 @@ def _sqrt_derivative(xp: Any, x: Any) -> Any:
 
 
 def _hypot_gradient(xp: Any, grad: Any, owned: bool, kept: list[Any], step: Any) -> Any:
-    """lhs / r and rhs / r, at most 1: Burn's 1 / r leaves the range before them."""
+    """lhs / r and rhs / r, at most 1, also where r is infinite."""
     rhs, lhs = kept.pop(), kept.pop()
     triangle = Triangle.of(xp, lhs, rhs)
     return (
@@ -142,7 +142,10 @@ def square(x: Tensor) -> Tensor:
 
 @operation()
 def sqrt(x: Tensor) -> Tensor:
-    """The square root."""
+    """The square root.
+
+    Burn's gradient is 0 at -inf, here nan, as the value is.
+    """
     return unary(SQRT, x)
 
 
@@ -150,6 +153,7 @@ def sqrt(x: Tensor) -> Tensor:
 def hypot(lhs: Tensor, rhs: Tensor) -> Tensor:
     """sqrt(lhs**2 + rhs**2) without overflow.
 
-    Burn's gradient divides by the hypotenuse first: inf at (1e-40, 1e-40), here 0.707.
+    Burn's gradient divides by the hypotenuse, which may be infinite: 0 at (3e38, 3e38) in float32
+    and nan at (inf, 1), here 0.707 and 1.
     """
     return binary(HYPOT, lhs, rhs)

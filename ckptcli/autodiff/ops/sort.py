@@ -41,10 +41,7 @@ SORT = Op(
 
 @operation()
 def sort(x: Tensor, dim: int, descending: bool = False) -> Tensor:
-    """The elements in order along `dim`.
-
-    Burn's descending order has nan last; here first, as the largest, which it is for `max`.
-    """
+    """The elements in order along `dim`; nan is the largest, as it is for `max`."""
     return unary(SORT, x, (positive_dim(x, dim), descending))
 
 

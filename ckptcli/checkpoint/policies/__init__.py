@@ -14,6 +14,9 @@ from ckptcli.checkpoint.policies.base import (
     ValueInfo as ValueInfo,
 )
 from ckptcli.checkpoint.policies.both import save_from_both_policies as save_from_both_policies
+from ckptcli.checkpoint.policies.compute_bound import (
+    compute_bound_saveable as compute_bound_saveable,
+)
 from ckptcli.checkpoint.policies.dots import (
     dots_saveable as dots_saveable,
     dots_with_no_batch_dims_saveable as dots_with_no_batch_dims_saveable,

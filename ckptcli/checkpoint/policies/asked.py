@@ -22,8 +22,11 @@ class AskedValue(ValueInfo):
 
     looked: bool
 
-    def __init__(self, op: str, name: str | None, batch_dims: int, params: Any) -> None:
-        for slot, value in (("op", op), ("batch_dims", batch_dims), ("params", params)):
+    def __init__(
+        self, op: str, name: str | None, batch_dims: int, params: Any, memory_bound: bool = False
+    ) -> None:
+        told = {"op": op, "batch_dims": batch_dims, "params": params, "memory_bound": memory_bound}
+        for slot, value in told.items():
             object.__setattr__(self, slot, value)
         _NAME.__set__(self, name)
         self.forget()

@@ -36,19 +36,22 @@ class ValueInfo:
         name: its name, if it has one.
         batch_dims: leading dims over which a product is repeated, counted from the last, as
             broadcasting does.
+        memory_bound: Burn's mark on the op.
     """
 
     op: str
     name: str | None
     batch_dims: int
     params: Any
+    memory_bound: bool = False
 
     @classmethod
     def of(cls, node: Node, name: str | None = None) -> Self:
         """What can be told of the value of `node`."""
         op = node.op
         assert op is not None
-        return cls(op.name, name, getattr(node.params, "batch_dims", 0), node.params)
+        batch_dims = getattr(node.params, "batch_dims", 0)
+        return cls(op.name, name, batch_dims, node.params, op.memory_bound)
 
 
 OFFLOAD: Literal["offload"] = "offload"
@@ -71,6 +74,9 @@ class TorchOps(Protocol):
     def batched_products(self) -> frozenset[str]: ...
     @property
     def convolutions(self) -> frozenset[str]: ...
+    @property
+    def compute_bound(self) -> frozenset[str]:
+        """What does what an op does which Burn marks bound by arithmetic, these included."""
 
 
 class BasePolicy(ABC):

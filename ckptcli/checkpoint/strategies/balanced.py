@@ -4,9 +4,16 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from ckptcli.checkpoint.strategies.base import Strategy
+from ckptcli.checkpoint.policies.compute_bound import compute_bound_saveable
+from ckptcli.checkpoint.strategies.base import Elsewhere, LayerRegion, Strategy
 from ckptcli.checkpoint.strategies.registry import register
 from ckptcli.graph import Node, Operation
+
+_READING = (
+    "the library decides by regions, not op by op: this is one region around everything with the "
+    f"policy {compute_bound_saveable.keyword}, which holds the same kinds of values, and computes "
+    "all others again before the first backward step uses one"
+)
 
 
 @register
@@ -25,3 +32,11 @@ class BalancedCheckpointing(Strategy):
     def recomputes(self, node: Node) -> bool:
         op: Operation = node.op  # type: ignore[assignment]
         return op.memory_bound and node.mask == op.all_tracked
+
+    def elsewhere(self, count: int) -> Elsewhere | None:
+        """One region around everything, under the same marks as a policy. A class that decides
+        otherwise has no counterpart.
+        """
+        if type(self).recomputes is not BalancedCheckpointing.recomputes:
+            return None
+        return Elsewhere([LayerRegion(count, compute_bound_saveable)], _READING)

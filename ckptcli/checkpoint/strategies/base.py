@@ -28,6 +28,19 @@ class LayerRegion:
     policy: Policy | None
 
 
+@dataclass(frozen=True, slots=True)
+class Elsewhere:
+    """What a strategy is in a library that decides by regions alone.
+
+    Attributes:
+        regions: how it groups the layers there.
+        reading: in what it is another thing there, for people; empty where it is the same.
+    """
+
+    regions: Sequence[LayerRegion]
+    reading: str = ""
+
+
 class Strategy:
     """Base of all strategies: holds everything, leaves layers alone.
 
@@ -91,6 +104,17 @@ class Strategy:
 
     def layer_regions(self, count: int) -> Sequence[LayerRegion] | None:
         """How the layers of a network are grouped into regions; None leaves them alone."""
+        return None
+
+    def elsewhere(self, count: int) -> Elsewhere | None:
+        """What it is for `count` layers in a library that decides by regions alone: its own
+        regions, or one plain group where it holds everything. None where it is nothing there.
+        """
+        regions = self.layer_regions(count)
+        if regions is not None:
+            return Elsewhere(regions)
+        if type(self).recomputes is Strategy.recomputes:
+            return Elsewhere([LayerRegion(count, None)])
         return None
 
     def reasons(self) -> Sequence[str]:

@@ -8,6 +8,7 @@ from ckptcli.options.output import JsonOptions, QuietOptions, ScreenOptions, Str
 from ckptcli.options.program import (
     ConfigOptions,
     DeviceOptions,
+    EngineOptions,
     FaultOptions,
     MemoryCheckOptions,
     ProgramOptions,
@@ -39,6 +40,7 @@ class CheckOptions(Options):
     program: ProgramOptions = group(ProgramOptions)
     workload: WorkloadOptions = group(WorkloadOptions, layers={"default": 4}, n={"default": 32})
     device: DeviceOptions = group(DeviceOptions)
+    peers: EngineOptions = group(EngineOptions)
     data: JsonOptions = group(JsonOptions, as_json={"help": "Print one JSON object a program."})
     screen: ScreenOptions = group(ScreenOptions)
     notes: QuietOptions = group(QuietOptions)

@@ -44,6 +44,13 @@ class LogOptions(Options):
         names="strategy",
         not_in_settings="it is another output, for once",
     )
+    sort: str = option(
+        "today",
+        "Count in a last line what Burn's sort took before its pull request 5679.",
+        section="Output",
+        choices=("today", "before-5679"),
+        not_in_settings="it is another output, for once",
+    )
     data: JsonOptions = group(JsonOptions, as_json={"help": "Print one JSON object a pass."})
     screen: ScreenOptions = group(ScreenOptions)
     notes: QuietOptions = group(QuietOptions)

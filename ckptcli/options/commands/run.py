@@ -18,6 +18,7 @@ from ckptcli.options.program import (
     ConfigOptions,
     DeviceOptions,
     FaultOptions,
+    FunctionOptions,
     MemoryCheckOptions,
     PeerOptions,
     ProgramOptions,
@@ -33,6 +34,7 @@ class RunOptions(Options):
     program: ProgramOptions = group(ProgramOptions)
     workload: WorkloadOptions = group(WorkloadOptions)
     device: DeviceOptions = group(DeviceOptions)
+    function: FunctionOptions = group(FunctionOptions)
     peers: PeerOptions = group(PeerOptions)
     blocks: BlockOptions = group(BlockOptions)
     rounds: RoundOptions = group(RoundOptions)

@@ -1,0 +1,208 @@
+"""A JAX function of the user's own under a strategy: a program for JAX's engines, and its network.
+
+Checkpoints are off in the program that the function was traced to, so that it does not matter where
+they were put: in the file, in a library, inside a scan.
+
+Invariant: with every strategy the same parameters and arrays go in; `own` is the function itself.
+
+Source: `jax.checkpoint`, `jax.extend.core.jaxpr_as_fun`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeAlias
+
+import jax
+import numpy as np
+
+from ckptcli.peers.base import NoPeer, PeerNetwork, Values
+from ckptcli.peers.function_strategies import NONE, OWN, FunctionStrategy
+from ckptcli.peers.jax_engine import CompiledJaxNetwork, EagerJaxNetwork
+from ckptcli.peers.jax_evaluate import (
+    equations,
+    evaluate,
+    has_checkpoint,
+    inner_programs,
+    without_checkpoints,
+)
+from ckptcli.peers.jax_function import UserFunction
+from ckptcli.peers.jax_policies import policy_of
+
+Loss: TypeAlias = Callable[[Sequence[Any], Sequence[Any]], Any]
+"""From parameters and other arrays to a scalar."""
+
+ROUNDINGS = {"float64": 1e-12, "float32": 1e-5}
+"""What two orders of the same sums may differ by, as a share, by the lowest precision in it."""
+
+HALF_ROUNDINGS = 16.0
+"""For what is stored in fewer bits: so many of its units in the last place."""
+
+_CALLS = frozenset(
+    {"jit", "pjit", "closed_call", "core_call", "remat2", "checkpoint", "custom_jvp_call"}
+    | {"custom_vjp_call", "custom_vjp_call_jaxpr", "scan", "while", "cond", "name"}
+    | {"optimization_barrier", "reduce_precision", "broadcast_in_dim", "reshape", "squeeze"}
+    | {"convert_element_type", "transpose", "copy", "pvary", "stop_gradient"}
+)
+"""Primitives that compute nothing, but call, name, move or give a shape."""
+
+
+class FunctionProgram:
+    """A function under one strategy, as JAX's engines run it; see `JaxProgram`.
+
+    `base` is the same without checkpoints, by which what is computed again is counted.
+    """
+
+    def __init__(self, user: UserFunction, loss: Loss, tolerance: float, base: Loss) -> None:
+        self.parameters: Sequence[Any] = user.parameter_leaves()
+        self.x: Any = user.other_arrays()
+        self.tolerance = tolerance
+        self.loss = loss
+        self._base = base
+
+    def recomputed(self, backward_calls: Counter[str]) -> dict[str, int]:
+        """What forward and backward together compute more often than without checkpoints."""
+        del backward_calls
+        own = gradient_calls(self.loss, self.parameters, self.x)
+        other = gradient_calls(self._base, self.parameters, self.x)
+        return {name: count - other[name] for name, count in own.items() if count > other[name]}
+
+
+def gradient_calls(loss: Loss, parameters: Sequence[Any], arrays: Sequence[Any]) -> Counter[str]:
+    """How often each primitive that computes something is evaluated in loss and gradient."""
+    traced = jax.make_jaxpr(jax.value_and_grad(loss))(parameters, arrays)
+    return Counter(dict(_calls(traced.jaxpr)))
+
+
+def _calls(program: Any) -> Iterator[tuple[str, int]]:
+    found: Counter[str] = Counter()
+    waiting = [(program, 1)]
+    while waiting:
+        current, times = waiting.pop()
+        for equation in needed(current):
+            inner = list(inner_programs(equation))
+            if not inner and equation.primitive.name not in _CALLS:
+                found[equation.primitive.name] += times
+            each = times * int(equation.params.get("length", 1) or 1)
+            waiting += [(body, each) for name, body in inner if name != "jvp_jaxpr"]
+    yield from found.items()
+
+
+def needed(program: Any) -> list[Any]:
+    """The equations that some output depends on, or that do something beside it."""
+    wanted = set(program.outvars)
+    kept = []
+    for equation in reversed(program.eqns):
+        if equation.effects or not wanted.isdisjoint(equation.outvars):
+            kept.append(equation)
+            wanted.update(atom for atom in equation.invars if not hasattr(atom, "val"))
+    return kept[::-1]
+
+
+class FunctionRows:
+    """The programs of a function by strategy; `traced` is its program, a `ClosedJaxpr`."""
+
+    def __init__(self, user: UserFunction, traced: Any) -> None:
+        self.user = user
+        self.has_checkpoints = has_checkpoint(traced.jaxpr)
+        self._traced = traced
+        self.tolerance = tolerance_of(traced)
+
+    def without(self, parameters: Sequence[Any], arrays: Sequence[Any]) -> Any:
+        """The loss with every checkpoint off."""
+        return evaluate(
+            self._traced.jaxpr,
+            self._traced.consts,
+            [*parameters, *arrays],
+            without_checkpoints,
+        )[0]
+
+    def loss(self, strategy: FunctionStrategy) -> Loss:
+        """The loss under a strategy.
+
+        Raises:
+            NoPeer: it is nothing here, or nothing else than `none`.
+            UnknownNameError, UsageError: a policy or a place that is not there.
+        """
+        if strategy.reason is not None:
+            raise NoPeer(strategy.reason)
+        if strategy.keyword == NONE:
+            return self.without if self.has_checkpoints else self.user.scalar
+        if strategy.keyword == OWN:
+            if not self.has_checkpoints:
+                raise NoPeer("the function has no checkpoint of its own: it is `none`")
+            return self.user.scalar
+        return self._checkpointed(strategy)
+
+    def _checkpointed(self, strategy: FunctionStrategy) -> Loss:
+        return jax.checkpoint(self.without, policy=policy_of(strategy))  # type: ignore[no-any-return]
+
+    def program(self, strategy: FunctionStrategy) -> FunctionProgram:
+        """The strategy as a program for JAX's engines.
+
+        Raises:
+            NoPeer, UnknownNameError, UsageError: as `loss`.
+        """
+        return FunctionProgram(self.user, self.loss(strategy), self.tolerance, self.without)
+
+
+def tolerance_of(traced: Any) -> float:
+    """How far sums in another order may lie apart, by the lowest precision in the program."""
+    variables = [v for equation in equations(traced.jaxpr) for v in equation.outvars]
+    dtypes = {v.aval.dtype for v in (*traced.jaxpr.invars, *variables) if hasattr(v.aval, "dtype")}
+    kinds = [d for d in dtypes if jax.dtypes.issubdtype(d, jax.numpy.floating)]
+    lowest = max(kinds, key=lambda dtype: float(jax.numpy.finfo(dtype).eps))
+    known = ROUNDINGS.get(str(lowest))
+    return HALF_ROUNDINGS * float(jax.numpy.finfo(lowest).eps) if known is None else known
+
+
+class _OwnValues:
+    """Gradients of any floating-point dtype as NumPy compares them."""
+
+    def values(self, result: Any) -> Values:
+        """Real arrays, float64 where all are, else float32."""
+        loss, gradients = result
+        return Values(float(loss), real_arrays(gradients))
+
+    def check(self, result: Any) -> float | None:
+        """The sum of the first parameter's gradient."""
+        return float(np.sum(real_arrays(result[1][:1])[0], dtype=np.float64))
+
+
+def real_arrays(gradients: Sequence[Any]) -> list[Any]:
+    """On the host, complex numbers as pairs; float64 where all have as many bits, else float32."""
+    dtype = np.dtype(real_dtype(gradients))
+    found = []
+    for gradient in gradients:
+        array = np.asarray(gradient)
+        if jax.dtypes.issubdtype(array.dtype, jax.numpy.complexfloating):
+            array = np.stack([array.real, array.imag], axis=-1)
+        found.append(array.astype(dtype))
+    return found
+
+
+def real_dtype(arrays: Sequence[Any]) -> str:
+    """`float64` where all are of that precision, else `float32`."""
+    doubles = {"float64", "complex128"}
+    return "float64" if {str(array.dtype) for array in arrays} <= doubles else "float32"
+
+
+class CompiledFunction(_OwnValues, CompiledJaxNetwork):
+    """Loss and gradient compiled into one program."""
+
+
+class EagerFunction(_OwnValues, EagerJaxNetwork):
+    """Op by op."""
+
+
+NETWORKS: dict[str, type[CompiledFunction] | type[EagerFunction]] = {
+    "jax": CompiledFunction,
+    "jax-eager": EagerFunction,
+}
+"""By the name of the engine."""
+
+
+def network_of(engine: str, program: FunctionProgram) -> PeerNetwork:
+    """The program in one of JAX's engines."""
+    return NETWORKS[engine](program)

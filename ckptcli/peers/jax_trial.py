@@ -1,0 +1,201 @@
+"""Before a JAX function of the user's own is measured: is it a function, and has it a gradient?
+
+It is traced twice. Two programs that differ, as with a counter or `random`, are an error: under
+`jit` only the first would ever run. What happens beside the program, a print or a global that
+moves, happens when it is traced and in no pass, and is told.
+
+Invariant: nothing is computed here.
+
+Source: JAX, "The sharp bits": pure functions.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, redirect_stdout
+from dataclasses import dataclass
+from itertools import zip_longest
+from typing import Any
+
+import jax
+import numpy as np
+
+from ckptcli.checkpoint.user_code import running
+from ckptcli.errors import ProgramError, UsageError
+from ckptcli.peers.jax_evaluate import equations, inner_programs, is_literal
+from ckptcli.peers.jax_function import SMALLER, UserFunction
+from ckptcli.peers.jax_places import source_of
+from ckptcli.peers.user_state import moved, user_state
+
+_ADDRESS = re.compile(r" at 0x[0-9a-f]+")
+_PURE = (
+    "take what changes as an argument, draw with a key of jax.random, and keep nothing from call "
+    "to call"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Traced:
+    """The loss as a program of the parameters and the other arrays, in this order.
+
+    Attributes:
+        program: a `ClosedJaxpr`.
+        notes: what a reader of its figures has to know, in sentences.
+    """
+
+    program: Any
+    notes: Sequence[str]
+
+
+def tried(user: UserFunction) -> Traced:
+    """The function's program, after it was traced twice and its gradient once.
+
+    Raises:
+        UsageError: its loss is no real scalar.
+        ProgramError: it fails, cannot be differentiated, or is another program each time.
+    """
+    said = io.StringIO()
+    before = user_state(user)
+    program = traced(user, said)
+    after = user_state(user)
+    _check_same(user, program, traced(user), moved(before, after))
+    _check_differentiable(user)
+    return Traced(program, [*_notes(user, said, moved(before, after)), *_effects(program)])
+
+
+def traced(user: UserFunction, said: io.StringIO | None = None) -> Any:
+    """The program of the loss, traced anew; `said` gets what the function prints meanwhile.
+
+    Raises:
+        UsageError, ProgramError: as `tried`.
+    """
+    jax.clear_caches()  # an inner function that was traced before would not be called again
+    with blamed(user.text), _listening(said):
+        return jax.make_jaxpr(user.scalar)(user.parameter_leaves(), user.other_arrays())
+
+
+@contextmanager
+def blamed(text: str) -> Iterator[None]:
+    """Inside, the user's code runs; what ckpt refuses itself stays what it is.
+
+    Raises:
+        UsageError, ProgramError, OutOfMemoryError: see `running`.
+    """
+    try:
+        with running(text, SMALLER):
+            yield
+    except ProgramError as error:
+        if isinstance(error.__cause__, UsageError):
+            raise error.__cause__ from None
+        raise
+
+
+class _Both(io.TextIOBase):
+    """What is written goes to two places."""
+
+    def __init__(self, one: Any, other: Any) -> None:
+        self._places = (one, other)
+
+    def write(self, text: str) -> int:
+        for place in self._places:
+            place.write(text)
+        return len(text)
+
+
+@contextmanager
+def _listening(said: io.StringIO | None) -> Iterator[None]:
+    if said is None:
+        yield
+        return
+    with redirect_stdout(_Both(sys.stdout, said)):
+        yield
+
+
+def _check_same(user: UserFunction, first: Any, again: Any, moves: Sequence[str]) -> None:
+    place = difference_of(first, again)
+    if place is None:
+        return
+    because = f" ({moves[0]})" if moves else ""
+    raise ProgramError(
+        f"`{user.text}` is not a function: traced twice it gives two programs, which first differ "
+        f"at {place}{because}",
+        _PURE,
+    )
+
+
+def difference_of(first: Any, again: Any) -> str | None:
+    """Where two programs differ, as `mul at net.py:7 (loss)`; None where they are the same."""
+    for own, other in zip_longest(equations(first.jaxpr), equations(again.jaxpr)):
+        if own is None or other is None or _words(own) != _words(other):
+            return place_of(own if other is None else other)
+    constants = zip_longest(first.consts, again.consts)
+    same = all(np.array_equal(np.asarray(a), np.asarray(b)) for a, b in constants)
+    return None if same else "a constant array"
+
+
+def _words(equation: Any) -> tuple[Any, ...]:
+    """What an equation is: primitive, shapes, values that stand in it, parameters."""
+    programs = {name for name, _ in inner_programs(equation)}
+    return (
+        equation.primitive.name,
+        [str(atom.aval) for atom in equation.invars],
+        [np.asarray(atom.val).tobytes() for atom in equation.invars if is_literal(atom)],
+        [
+            (name, _ADDRESS.sub("", str(value)))
+            for name, value in equation.params.items()
+            if name not in programs
+        ],
+    )
+
+
+def place_of(equation: Any) -> str:
+    """`mul at net.py:7:4 (loss)`."""
+    return f"`{equation.primitive.name}` at {source_of(equation)}"
+
+
+def _check_differentiable(user: UserFunction) -> None:
+    parameters, arrays = user.parameter_leaves(), user.other_arrays()
+    try:
+        with blamed(user.text):
+            program = jax.make_jaxpr(jax.grad(user.scalar))(parameters, arrays)
+    except ProgramError as error:
+        where = error.message.removeprefix(f"`{user.text}` failed")
+        raise ProgramError(f"`{user.text}` cannot be differentiated{where}", error.hint) from error
+    if not any(map(_is_reached, program.jaxpr.outvars, [program.jaxpr] * len(parameters))):
+        raise ProgramError(
+            f"`{user.text}` has no gradient: its loss depends on no parameter that a gradient "
+            "flows to",
+            "leave out stop_gradient, rounding and comparisons between parameters and loss",
+        )
+
+
+def _is_reached(output: Any, program: Any) -> bool:
+    """Whether a gradient is more than zeros that JAX fills in."""
+    if is_literal(output):
+        return False
+    makers = [e for e in program.eqns if any(v is output for v in e.outvars)]
+    if len(makers) != 1 or makers[0].primitive.name != "broadcast_in_dim":
+        return True
+    (operand, *_) = makers[0].invars
+    return not (is_literal(operand) and not np.any(np.asarray(operand.val)))
+
+
+def _notes(user: UserFunction, said: io.StringIO, moves: Sequence[str]) -> Iterator[str]:
+    first = next((line for line in said.getvalue().splitlines() if line.strip()), None)
+    if first is not None:
+        yield (
+            f"`{user.text}` prints (`{first[:60]}`): under jit that happens when it is traced, not "
+            "in a pass; jax.debug.print prints in each"
+        )
+    for move in moves:
+        yield f"`{user.text}`: {move}: under jit that happens when it is traced, not in a pass"
+
+
+def _effects(program: Any) -> Iterator[str]:
+    calls = [e for e in equations(program.jaxpr) if "callback" in e.primitive.name]
+    for name in dict.fromkeys(equation.primitive.name for equation in calls):
+        found = next(equation for equation in calls if equation.primitive.name == name)
+        yield f"{place_of(found)} calls Python in every pass: its time is in the figures"
