@@ -224,6 +224,11 @@ def _has_parameters(module: torch.nn.Module) -> bool:
     return next(module.parameters(), None) is not None
 
 
+def _is_out_of_reach(part: Part) -> bool:
+    """A ScriptModule takes no hooks: whether it is called is not known."""
+    return isinstance(part[1], torch.jit.ScriptModule)
+
+
 def as_called(blocks: Blocks, called: set[int], loops: set[int]) -> Blocks:
     """The blocks as a pass called them: by `id`, the modules that were called at all, and the first
     blocks of runs that were called in a plain loop.
@@ -234,8 +239,9 @@ def as_called(blocks: Blocks, called: set[int], loops: set[int]) -> Blocks:
             runs.append(run)
             continue
         single = run.without_caller()
-        is_loop = bool(single.parts) and id(single.parts[0][1]) in loops
-        runs.append(replace(single, is_loop=is_loop))
+        parts = [part for part in single.parts if _is_out_of_reach(part) or id(part[1]) in called]
+        is_loop = bool(parts) and id(parts[0][1]) in loops
+        runs.append(Run(parts, range(len(parts)), is_loop=is_loop))
     return Blocks([run for run in runs if run.parts])
 
 

@@ -14,16 +14,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import torch
+from torch.utils.checkpoint import checkpoint
 
-from ckptcli.checkpoint.policies import Policy
+from ckptcli.checkpoint.policies import Policy, described
 from ckptcli.checkpoint.strategies.base import LayerRegion, Strategy
 from ckptcli.peers.base import NoPeer, regions_of
 from ckptcli.peers.torch_blocks import Blocks, Part, Run
-from ckptcli.peers.torch_engine import region_caller
+from ckptcli.peers.torch_engine import AtenOps, region_caller
 from ckptcli.peers.torch_loops import chained, passing_on
+from ckptcli.peers.torch_own import around
 
 _NOTHING = "the module has no block to checkpoint: no child with a parameter"
 _NOT_ALONE = (
@@ -134,21 +137,32 @@ def _joined(regions: Sequence[ModuleRegion]) -> list[ModuleRegion]:
     return [*groups, *([replace(regions[0], parts=leading, policy=None)] if leading else [])]
 
 
-def checkpoint_regions(regions: Sequence[ModuleRegion]) -> None:
-    """Have each region computed again in backward.
+def checkpoint_regions(regions: Sequence[ModuleRegion], is_reentrant: bool = False) -> None:
+    """Have each region computed again in backward; reentrant is PyTorch's older kind.
 
     Raises:
-        NoPeer: a policy that PyTorch has no counterpart for.
+        NoPeer: a policy that PyTorch has no counterpart for, or that the older kind has not.
     """
-    callers = [(region, region_caller(region.policy)) for region in regions]
+    callers = [(region, around(_caller(region.policy, is_reentrant))) for region in regions]
+    seen: set[int] = set()
     for region, call in callers:
-        if region.policy is not None and not region.is_in_caller:
-            _checkpoint_calls([module for _, module in region.parts], call)
+        modules = [module for _, module in region.parts]
+        if region.policy is not None and not region.is_in_caller and id(modules[0]) not in seen:
+            seen.add(id(modules[0]))
+            _checkpoint_calls(modules, call)
     for run in {id(region.run): region.run for region in regions}.values():
         groups = [(region, call) for region, call in callers if region.run is run]
         if any(region.is_in_caller for region, _ in groups):
             assert run.caller is not None
             run.caller.forward = _one_after_the_other(run, groups)
+
+
+def _caller(policy: Policy | None, is_reentrant: bool) -> Callable[..., Any]:
+    if not is_reentrant or policy is None:
+        return region_caller(policy)
+    if described(policy).in_torch(AtenOps()) != frozenset():
+        raise NoPeer("PyTorch's reentrant checkpoint saves nothing: it has no policy")
+    return partial(checkpoint, use_reentrant=True)
 
 
 def _one_after_the_other(
@@ -185,12 +199,13 @@ def _checkpoint_calls(modules: Sequence[torch.nn.Module], call: Callable[..., An
     """Put the checkpoint around the call of a module, its hooks inside; of several, around a chain
     of their calls where the first is called.
     """
+    # A function of PyTorch's reentrant kind takes no keywords: they are bound to it.
     first, *others = modules
     inner = chained([_call_of(module) for module in modules]) if others else _call_of(first)
     seen_tuple: list[bool] = []
 
     def checkpointed(*arguments: Any, **keywords: Any) -> Any:
-        output = call(inner, *arguments, **keywords)
+        output = call(partial(inner, **keywords), *arguments)
         seen_tuple[:] = [isinstance(output, tuple)]
         return output
 

@@ -17,12 +17,14 @@ from ckptcli.measure.row import Row
 from ckptcli.measure.stability import read_load, stability_warnings
 from ckptcli.peers.agreement import TOLERANCES, agreement
 from ckptcli.peers.base import Engine, NoPeer, Values, elsewhere
+from ckptcli.peers.module_strategies import FRAMEWORK, OWN, ModuleStrategy
 from ckptcli.profiling.own_program import REFERENCE, Finished, OwnRun, Tell, divergence
 from ckptcli.profiling.rows import empty_row, outcome_of, without_figures
 
 if TYPE_CHECKING:
     from ckptcli.peers.torch_blocks import Blocks
     from ckptcli.peers.torch_module import ModuleNetwork, UserModule
+    from ckptcli.peers.torch_trial import Trial
 
 _MOVED = (
     "{}: buffer `{}` differs from that of `none` after one pass: recomputing its module moves "
@@ -32,7 +34,7 @@ _MOVED = (
 
 def profile_module(
     text: str,
-    strategies: Sequence[Strategy],
+    strategies: Sequence[ModuleStrategy],
     engine: Engine,
     plan: Plan,
     threshold: float,
@@ -61,7 +63,9 @@ def profile_module(
     origin = read_origin(command)
     plain = load_module(text, plan.seed)
     check_is_on_cpu(plain)
-    blocks = tried(plain, plan.seed, wanted)
+    trial = tried(plain, plan.seed, wanted)
+    blocks = trial.blocks
+    strategies = [s for s in strategies if s.is_asked or s.name != OWN or trial.own_checkpoints]
     run = OwnRun(
         _workload(plain, blocks),
         "Torch(Cpu)",
@@ -72,11 +76,12 @@ def profile_module(
         origin,
         children=blocks.paths,
     )
-    passes = [_opened(strategy, plain, blocks, engine, plan.seed) for strategy in strategies]
+    passes = [_opened(strategy, plain, trial, engine, plan.seed) for strategy in strategies]
     passes = [_first_pass(this, passes[0]) for this in passes]
     for this in passes:
         this.reference = passes[0]
     run.notes = [
+        *trial.notes(),
         *_lints(strategies, passes, blocks),
         *(text for this in passes for text in _divergence(this)),
         *_moved(passes),
@@ -129,7 +134,7 @@ class _Pass:
 
 
 def _opened(
-    strategy: Strategy, plain: UserModule, blocks: Blocks, engine: Engine, seed: int
+    strategy: ModuleStrategy, plain: UserModule, trial: Trial, engine: Engine, seed: int
 ) -> _Pass:
     """The strategy's network, or the reason why it has none."""
     from ckptcli.peers.torch_module import ModuleNetwork
@@ -138,24 +143,44 @@ def _opened(
     if strategy.name == REFERENCE:
         return _Pass(row, ModuleNetwork(plain, seed))
     try:
-        return _checkpointed(row, strategy, plain, blocks, seed)
+        if strategy.grouping is None:
+            return _Pass(row, _itself(strategy, plain, trial, seed))
+        return _checkpointed(row, strategy, strategy.grouping, plain, trial.blocks, seed)
     except NoPeer as reason:
         return _Pass(without_figures(row, str(reason)))
 
 
+def _itself(strategy: ModuleStrategy, plain: UserModule, trial: Trial, seed: int) -> ModuleNetwork:
+    """The module as it is, or with what its framework checkpoints."""
+    from ckptcli.peers.torch_module import ModuleNetwork, another
+    from ckptcli.peers.torch_own import turn_on_framework
+
+    if strategy.name == OWN and not trial.own_checkpoints:
+        raise NoPeer("the module makes no checkpoint itself")
+    user = another(plain, seed)
+    if strategy.name == FRAMEWORK:
+        turn_on_framework(user.module)
+    return ModuleNetwork(user, seed, has_own_checkpoints=True)
+
+
 def _checkpointed(
-    row: Row, strategy: Strategy, plain: UserModule, blocks: Blocks, seed: int
+    row: Row,
+    strategy: ModuleStrategy,
+    grouping: Strategy,
+    plain: UserModule,
+    blocks: Blocks,
+    seed: int,
 ) -> _Pass:
     from ckptcli.peers.torch_blocks import in_another
     from ckptcli.peers.torch_module import ModuleNetwork, another
     from ckptcli.peers.torch_regions import checkpoint_regions, module_regions
 
-    module_regions(blocks, strategy)  # before another module is made
+    module_regions(blocks, grouping)  # before another module is made
     user = another(plain, seed)
-    regions = module_regions(in_another(blocks, user.module), strategy)
-    checkpoint_regions(regions)
+    regions = module_regions(in_another(blocks, user.module), grouping)
+    checkpoint_regions(regions, strategy.is_reentrant)
     paths = tuple(region.paths for region in regions if region.policy is not None)
-    reading = elsewhere(strategy, len(blocks.parts)).reading
+    reading = elsewhere(grouping, len(blocks.parts)).reading
     row = replace(row, regions=paths, counterpart=reading or None)
     return _Pass(row, ModuleNetwork(user, seed))
 
@@ -202,9 +227,9 @@ def _moved(passes: Sequence[_Pass]) -> Iterator[str]:
 
 
 def _lints(
-    strategies: Sequence[Strategy], passes: Sequence[_Pass], blocks: Blocks
+    strategies: Sequence[ModuleStrategy], passes: Sequence[_Pass], blocks: Blocks
 ) -> Iterator[str]:
     for strategy, this in zip(strategies, passes):
-        if this.network is not None:
-            for text in strategy.lints(len(blocks.parts)):
+        if this.network is not None and strategy.grouping is not None:
+            for text in strategy.grouping.lints(len(blocks.parts)):
                 yield f"{strategy.name}: {text}"
