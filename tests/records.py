@@ -12,11 +12,12 @@ from dataclasses import replace
 from typing import Any
 
 from ckptcli.measure.analysis import analysed
+from ckptcli.measure.compiled import Compiled, Plan
 from ckptcli.measure.machine import Machine
-from ckptcli.measure.memory import LiveTensor, Memory, PeakLive
+from ckptcli.measure.memory import LiveTensor, Memory, PeakLive, held_alone
 from ckptcli.measure.record import RunRecord
 from ckptcli.measure.rounds import Sample
-from ckptcli.measure.row import Cost, Outcome, Passes, Row
+from ckptcli.measure.row import Agreement, Cost, Outcome, Passes, Row
 from ckptcli.measure.trace import Life, NodeFate, Retrieval, TimelinePoint, Trace
 
 N = 1024
@@ -270,3 +271,34 @@ def engine_row(
         reason=reason,
     )
     return replace(row, **changes)
+
+
+def compiled_row(
+    strategy: str, residual_bytes: int, temp_bytes: int, asked: dict[str, int], left: dict[str, int]
+) -> Row:
+    """A row of JAX compiled: two weights and an input go in, a loss and two gradients come out."""
+    plan = Plan(argument_bytes=BASE, output_bytes=2 * TENSOR + 4, temp_bytes=temp_bytes)
+    compiled = Compiled(
+        plan=plan,
+        fresh_process_bytes=temp_bytes + 12 * 2**20,
+        lowered_flops=3e9,
+        flops=2.5e9,
+        asked_by_op=asked,
+        left_by_op=left,
+        lower_s=0.25,
+        build_s=0.75,
+        first_call_s=0.2,
+    )
+    memory = held_alone(residual_bytes, 2, temp_bytes, compiled.peak_bytes)
+    return engine_row(
+        "jax",
+        strategy,
+        None,
+        [(None, None, 0.08)] * 9,
+        library="JAX 0.10.2",
+        memory=replace(memory, process_peak_bytes=compiled.fresh_process_bytes),
+        outcome=replace(_outcome({}), grad_sha256=None),
+        agreement=Agreement(211.5, 1e-7, 1.0, 2e-7, 3.0, 1e-5),
+        compile_s=1.0,
+        compiled=compiled,
+    )

@@ -17,6 +17,7 @@ from ckptcli.measure.record_json import record_object
 from ckptcli.measure.rounds import Plan
 from ckptcli.measure.statistics import TimeVerdict, describe
 from ckptcli.profiling.profile import profile
+from ckptcli.report.compiled_table import COLUMNS as OF_PROGRAMS
 from ckptcli.report.console import render_run
 from ckptcli.report.distribution import _rows
 from ckptcli.report.glossary import ALIASES, GLOSSARY, define, defined_terms
@@ -101,7 +102,8 @@ def test_a_key_is_told_in_the_words_of_the_schema() -> None:
 
 
 def test_every_column_of_the_tables_in_each_of_their_widths() -> None:
-    names = {name for column in COLUMNS for name in (column.name, column.narrow.name)}
+    columns = (*COLUMNS, *OF_PROGRAMS[1:])
+    names = {name for column in columns for name in (column.name, column.narrow.name)}
     assert {"vs reference", "vs ref", "recomputed"} <= names
     assert defined(names | {"in_use", "has_caller"})
 

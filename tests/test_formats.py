@@ -27,6 +27,7 @@ from ckptcli.measure.trace import Trace
 from ckptcli.profiling.profile import profile
 from ckptcli.report import readings, run_table
 from ckptcli.report.charts import common_span, curves_of
+from ckptcli.report.compiled_table import compiled_table
 from ckptcli.report.drawing.markup import Markup, element, escaped
 from ckptcli.report.formats import draws_pass, exporter_for, registry
 from ckptcli.report.formats.csv import HEADER as CSV_HEADER
@@ -35,7 +36,7 @@ from ckptcli.report.run_table import command_line
 from ckptcli.visible import visible
 from ckptcli.workloads.silu import SiluWorkload
 from tests.picture_records import engines, gradient, module
-from tests.records import run_record
+from tests.records import TENSOR, compiled_row, none_record, run_record
 
 NASTY = "</script><b>|\"quoted\", 'it' & `code` [a](b) *x* $y$\r\n\x00\udc80"
 UNICODE = "größe 検査 µ 🙂"
@@ -112,6 +113,11 @@ def records() -> dict[str, RunRecord]:
         "other engines": engines(),
         "a module": module(),
         "one gradient": gradient(),
+        "compiled programs": run_record(
+            none_record(),
+            compiled_row("none", 7 * TENSOR, 6 * TENSOR, {}, {}),
+            compiled_row("remat", TENSOR, 5 * TENSOR, {"dot_general": 2}, {"dot_general": 1}),
+        ),
     }
 
 
@@ -161,6 +167,14 @@ def test_json_reads_back(name: str) -> None:
     assert read_record(rendered("json", RECORDS[name]), "x") == RECORDS[name]
 
 
+def of_program(row: Row) -> list[object]:
+    """What stands on each sample of a program that was compiled whole."""
+    known = row.compiled
+    assert known is not None
+    seconds = [known.lower_s, known.build_s, known.first_call_s]
+    return [known.peak_bytes, known.fresh_process_bytes, *seconds]
+
+
 def test_csv_has_a_row_for_each_sample(record: RunRecord) -> None:
     header, *rows = csv.reader(io.StringIO(rendered("csv", record), newline=""))
     assert tuple(header) == CSV_HEADER
@@ -179,6 +193,7 @@ def test_csv_has_a_row_for_each_sample(record: RunRecord) -> None:
                 "" if sample.backward_s is None else repr(sample.backward_s),
                 repr(sample.total_s),
                 str(sample.repeats),
+                *([""] * 5 if strategy.compiled is None else map(str, of_program(strategy))),
             ]
             position += 1
     assert position == len(rows)
@@ -198,12 +213,12 @@ def test_csv_counts_the_rounds_of_each_process() -> None:
 def test_markdown_has_a_whole_table(record: RunRecord) -> None:
     text = rendered("md", record)
     table = [line for line in text.split("\n") if line.startswith("|")]
-    tables = [run_table.table(record), gradient_table(record)]
+    tables = [run_table.table(record), gradient_table(record), compiled_table(record)]
     for drawn in tables:
         if drawn is None:
             continue
-        lines, table = table[: 2 + len(record.rows)], table[2 + len(record.rows) :]
-        assert len(lines) == 2 + len(record.rows)
+        lines, table = table[: 2 + len(drawn.rows)], table[2 + len(drawn.rows) :]
+        assert len(lines) == 2 + len(drawn.rows)
         for line in lines:
             assert len(re.findall(r"(?<!\\)\|", line)) == len(drawn.columns) + 1
         assert set(lines[1]) <= set("|-: ")

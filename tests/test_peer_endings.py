@@ -105,7 +105,7 @@ def test_a_library_without_memory_is_a_row_and_the_others_run(
         method = failing_from(call, too_much_for_torch, TorchNetwork.forward)
         monkeypatch.setattr(TorchNetwork, "forward", method)
     else:
-        call = {1: 1, 7: 3}[call]  # tracing runs no program
+        call = {1: 1, 7: 5}[call]  # tracing runs no program, a fresh process another one
         method = failing_from(call, too_much_for_jax, CompiledJaxNetwork.forward)
         monkeypatch.setattr(CompiledJaxNetwork, "forward", method)
     assert run_command(["run", *ARGUMENTS, "--engine", "torch", "--engine", "jax"]) == 1

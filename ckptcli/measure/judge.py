@@ -1,5 +1,7 @@
 """One word on what a strategy did to memory, and why: the same rule for every engine.
 
+A program that is compiled whole has a file of its own: what it holds is no figure there.
+
 Invariant: `wrong` before `worse` before `effective` before `held only` before `no effect`.
 """
 
@@ -10,13 +12,11 @@ from collections.abc import Sequence
 from ckptcli import units
 from ckptcli.measure import OURS
 from ckptcli.measure.evidence import others_of, why_not_ours
+from ckptcli.measure.judge_compiled import TOLERANCE, judge_compiled
 from ckptcli.measure.memory import Memory
 from ckptcli.measure.record import RunRecord
 from ckptcli.measure.row import Judgement, Row
 from ckptcli.measure.trace import NodeFate
-
-TOLERANCE = 0.02
-"""A memory figure within this share of the reference's counts as unchanged."""
 
 NOTHING_HELD = "nothing to drop: backward needs no intermediate value"
 _LARGER = "checkpoint larger blocks (-s remat:every=K)"
@@ -31,8 +31,14 @@ def judge(row: Row, base: Row, record: RunRecord) -> Judgement | None:
     now, before = row.memory, base.memory
     if now is None or before is None or row.outcome is None:
         return None
+    compiled = judge_compiled(row, base)
     if is_wrong(row, base):
-        return Judgement("wrong", _wrong_reason(row, base, record))
+        reason = _wrong_reason(row, base, record)
+        if compiled is not None and compiled.word != "effective":
+            reason = f"{reason}; {compiled.reason}"
+        return Judgement("wrong", reason)
+    if compiled is not None:
+        return compiled
     held, peak = _held(now, before), (now.peak_bytes or 0, before.peak_bytes or 0)
     if _is_more(*held) or _is_more(*peak):
         return Judgement("worse", _worse_reason(held, peak) + _advice(record))

@@ -2,8 +2,8 @@
 
 Sizes are bytes. Totals include parameters and input. None is "not known", never 0.
 
-Invariant: `peak_bytes` is `ledger_peak_bytes` and `workspace_bytes`, and the one figure that is
-called peak anywhere.
+Invariant: `peak_bytes` is `ledger_peak_bytes` and `workspace_bytes`, of a program that is compiled
+whole `compiled_peak_bytes`, and the one figure that is called peak anywhere.
 """
 
 from __future__ import annotations
@@ -94,8 +94,12 @@ class Memory:
         offloaded_bytes: What a policy moved to the host's memory, after the forward pass, bytes.
         compiled_temp_bytes: What a compiler planned for temporaries of the whole program,
             parameters, input and gradients not included, bytes; null if nothing is compiled.
+        compiled_peak_bytes: What a program that is compiled whole needs at once, parameters and
+            input included: the peak that its device measured, else what its compiler planned,
+            bytes; null if nothing is compiled, or it does not tell.
         process_peak_bytes: How far the resident memory of the process rose above what it had
-            before a pass whose parameters and input were loaded, bytes.
+            before a pass whose parameters and input were loaded, bytes; of a compiled program the
+            memory of a fresh process.
     """
 
     saved_bytes: Bytes
@@ -112,6 +116,7 @@ class Memory:
     allocator_backward: AllocatorPeak | None = None
     offloaded_bytes: Bytes = 0
     compiled_temp_bytes: Bytes | None = None
+    compiled_peak_bytes: Bytes | None = None
     process_peak_bytes: Bytes | None = None
 
     @property
@@ -143,14 +148,20 @@ class Memory:
     @property
     @derived
     def peak_bytes(self) -> Bytes | None:
-        """The peak: the exact one and the workspace of kernels where it is known, bytes."""
-        return _largest(self.peak_forward_bytes, self.peak_backward_bytes)
+        """The peak: the exact one and the workspace of kernels where it is known; of a program that
+        is compiled whole what its device measured or its compiler planned; bytes.
+        """
+        exact = _largest(self.peak_forward_bytes, self.peak_backward_bytes)
+        return self.compiled_peak_bytes if exact is None else exact
 
 
 def held_alone(
-    saved_bytes: int, saved_tensors: int, compiled_temp_bytes: int | None = None
+    saved_bytes: int,
+    saved_tensors: int,
+    compiled_temp_bytes: int | None = None,
+    compiled_peak_bytes: int | None = None,
 ) -> Memory:
-    """The memory of a library that tells what it holds, and no peak."""
+    """The memory of a library that tells what it holds, and no peak but a compiled program's."""
     return Memory(
         saved_bytes=saved_bytes,
         saved_tensors=saved_tensors,
@@ -163,6 +174,7 @@ def held_alone(
         peak_live=None,
         after_backward_bytes=None,
         compiled_temp_bytes=compiled_temp_bytes,
+        compiled_peak_bytes=compiled_peak_bytes,
     )
 
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Annotated
 
 from ckptcli.measure import OURS
+from ckptcli.measure.compiled import Compiled
 from ckptcli.measure.fields import (
     DERIVED,
     FLAT,
@@ -210,6 +211,7 @@ class Row:
         counterpart: In what the strategy is another thing in this library, for people; null where
             it is the same.
         compile_s: Tracing and compiling, in no sample, seconds; null if nothing is compiled.
+        compiled: What the compiled program takes; null if nothing is compiled.
         passes: The samples whole.
         trace: The memory pass as it went; null where nobody tells.
         ratios: Times against the reference's, by phase; null for the reference.
@@ -237,6 +239,7 @@ class Row:
     plain_agreement: Agreement | None = None
     counterpart: str | None = None
     compile_s: Seconds | None = None
+    compiled: Compiled | None = None
     times: dict[str, Estimate] | None = field(default=None, metadata=HIDDEN)
     ratios: dict[str, Ratio] | None = field(default=None, metadata=DERIVED)
     engine_ratios: dict[str, Ratio] | None = field(default=None, metadata=DERIVED)

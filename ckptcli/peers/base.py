@@ -19,6 +19,7 @@ from ckptcli.checkpoint.policies import described
 from ckptcli.checkpoint.strategies.base import Elsewhere, LayerRegion, Strategy
 from ckptcli.errors import MissingLibraryError, UnknownNameError
 from ckptcli.measure import OURS
+from ckptcli.measure.compiled import Compiled
 from ckptcli.measure.memory import Memory
 from ckptcli.measure.rounds import Subject
 from ckptcli.workloads.base import Workload
@@ -43,6 +44,20 @@ class Measured:
     memory: Memory
     recomputed_by_op: dict[str, int] | None
     compile_s: float | None
+    compiled: Compiled | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Packed:
+    """A compiled program with its arguments, to be run once in a process that does nothing else.
+
+    Attributes:
+        module: the module of that process; its `main()` reads `payload` from stdin and prints a
+            JSON object with the fields of `Compiled` that it measures.
+    """
+
+    module: str
+    payload: bytes
 
 
 class PeerNetwork(Subject, Protocol):
@@ -66,6 +81,13 @@ class PeerNetwork(Subject, Protocol):
 
     def loss_at(self, parameters: Sequence[Any]) -> float:
         """The loss where the parameters are these arrays on the host."""
+
+    def packed(self) -> Packed | None:
+        """The compiled program for another process; None where nothing is compiled.
+
+        Raises:
+            NoPeer: it cannot be moved to another process.
+        """
 
 
 class Engine(Protocol):

@@ -10,13 +10,16 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import replace
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
 from ckptcli.checkpoint.strategies.base import LayerRegion
+from ckptcli.measure.compiled import Compiled
 from ckptcli.measure.memory import held_alone
-from ckptcli.peers.base import Measured, Values, program_of, register
+from ckptcli.peers.base import Measured, Packed, Values, program_of, register
+from ckptcli.peers.jax_compiled import compiled_facts, packed_program
 from ckptcli.workloads.base import Workload
 
 
@@ -136,14 +139,24 @@ class _JaxNetwork:
         with self.precision():
             return float(self.loss(list(parameters), self.x))
 
-    def _measured(self, temp_bytes: int | None, compile_s: float | None) -> Measured:
+    def packed(self) -> Packed | None:
+        return None
+
+    def _measured(self, compiled: Compiled | None, compile_s: float | None) -> Measured:
         from ckptcli.peers.jax_residuals import residuals
 
         with self.precision():
             counts = residuals(self.loss, self.parameters, self.x)
         recomputed = self.program.recomputed(counts.backward_calls)
-        memory = held_alone(counts.saved_bytes, counts.saved_tensors, temp_bytes)
-        return Measured(memory, {op: n for op, n in recomputed.items() if n}, compile_s)
+        plan = None if compiled is None else compiled.plan
+        memory = held_alone(
+            counts.saved_bytes,
+            counts.saved_tensors,
+            None if plan is None else plan.temp_bytes,
+            None if compiled is None else compiled.peak_bytes,
+        )
+        by_op = {op: n for op, n in recomputed.items() if n}
+        return Measured(memory, by_op, compile_s, compiled)
 
 
 class CompiledJaxNetwork(_JaxNetwork):
@@ -158,9 +171,11 @@ class CompiledJaxNetwork(_JaxNetwork):
 
         start_s = time.perf_counter()
         with self.precision():
-            lowering = jax.jit(jax.value_and_grad(self.loss)).lower(self.parameters, self.x)
-            self._compiled = lowering.compile()
-        self._compile_s = time.perf_counter() - start_s
+            self._lowered = jax.jit(jax.value_and_grad(self.loss)).lower(self.parameters, self.x)
+            lowered_s = time.perf_counter()
+            self._compiled = self._lowered.compile()
+        self._lower_s = lowered_s - start_s
+        self._build_s = time.perf_counter() - lowered_s
 
     def forward(self) -> Any:
         import jax
@@ -177,9 +192,21 @@ class CompiledJaxNetwork(_JaxNetwork):
             return float(self._compiled(list(parameters), self.x)[0])
 
     def measure(self) -> Measured:
-        planned = self._compiled.memory_analysis()
-        temp_bytes = getattr(planned, "temp_size_in_bytes", None)
-        return self._measured(temp_bytes, self._compile_s)
+        start_s = time.perf_counter()
+        self.forward()
+        first_call_s = time.perf_counter() - start_s
+        with self.precision():
+            compiled = replace(
+                compiled_facts(self._lowered, self._compiled),
+                lower_s=self._lower_s,
+                build_s=self._build_s,
+                first_call_s=first_call_s,
+            )
+        return self._measured(compiled, self._lower_s + self._build_s)
+
+    def packed(self) -> Packed | None:
+        with self.precision():
+            return packed_program(self._compiled, (self.parameters, self.x))
 
 
 class EagerJaxNetwork(_JaxNetwork):

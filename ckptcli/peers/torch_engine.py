@@ -137,6 +137,9 @@ class TorchNetwork:
         with torch.no_grad():
             return float(self._loss([torch.from_numpy(array) for array in parameters]))
 
+    def packed(self) -> None:
+        return None
+
     def measure(self) -> Measured:
         from ckptcli.peers.torch_ledger import ledger_pass
 

@@ -105,8 +105,8 @@ def around(call: Callable[..., Any]) -> Callable[..., Any]:
     return checkpointed
 
 
-def turn_on_framework(module: torch.nn.Module) -> None:
-    """Have the module's framework checkpoint it.
+def turn_on_framework(module: torch.nn.Module) -> str:
+    """Have the module's framework checkpoint it; the name of what did.
 
     Raises:
         NoPeer: no framework that is known, or one that cannot for this module.
@@ -119,5 +119,5 @@ def turn_on_framework(module: torch.nn.Module) -> None:
             getattr(owner, name)(*arguments, **keywords)
         except (ValueError, NotImplementedError) as error:
             raise NoPeer(f"`{name}` of the module refuses: {error}") from error
-        return
+        return name
     raise NoPeer(f"the module has neither `{'` nor `'.join(_SWITCHES)}`")

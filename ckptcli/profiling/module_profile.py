@@ -144,7 +144,8 @@ def _opened(
         return _Pass(row, ModuleNetwork(plain, seed))
     try:
         if strategy.grouping is None:
-            return _Pass(row, _itself(strategy, plain, trial, seed))
+            network, what = _itself(strategy, plain, trial, seed)
+            return _Pass(replace(row, counterpart=what), network)
         return _checkpointed(row, strategy, strategy.grouping, plain, trial.blocks, seed)
     except NoPeer as reason:
         return _Pass(without_figures(row, str(reason)))
@@ -157,10 +158,10 @@ def _itself(strategy: ModuleStrategy, plain: UserModule, trial: Trial, seed: int
 
     if strategy.name == OWN and not trial.own_checkpoints:
         raise NoPeer("the module makes no checkpoint itself")
-    user = another(plain, seed)
+    user, what = another(plain, seed), "the module as it is"
     if strategy.name == FRAMEWORK:
-        turn_on_framework(user.module)
-    return ModuleNetwork(user, seed, has_own_checkpoints=True)
+        what = f"what `{turn_on_framework(user.module)}` of the module turns on"
+    return ModuleNetwork(user, seed, has_own_checkpoints=True), what
 
 
 def _checkpointed(

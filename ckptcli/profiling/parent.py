@@ -11,24 +11,43 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from ckptcli.exit_codes import TERMINATED
 
 _PROGRAM = (
     "import sys; sys.path[:] = {path!r}; from ckptcli.profiling.parent import end_with_parent; "
-    "end_with_parent({pipe}); from ckptcli.cli.main import main; main()"
+    "end_with_parent({pipe}); from {module} import main; main()"
 )
 
 
-def child_command(arguments: Sequence[str], pipe: int | None) -> list[str]:
-    """The command line of `ckpt ARGUMENTS` in a process of its own; `pipe` ends with the parent.
+def child_command(
+    arguments: Sequence[str], pipe: int | None, module: str = "ckptcli.cli.main"
+) -> list[str]:
+    """The command line of a process of its own that calls the module's `main()`, by default `ckpt
+    ARGUMENTS`; `pipe` ends with the parent.
 
     It is a program text and not `-m`, which puts the current directory first; `-P` does without,
     but Python 3.10 has none.
     """
-    return [sys.executable, "-c", _PROGRAM.format(path=_path(), pipe=pipe), *arguments]
+    program = _PROGRAM.format(path=_path(), pipe=pipe, module=module)
+    return [sys.executable, "-c", program, *arguments]
+
+
+@contextmanager
+def ending_pipe() -> Iterator[int | None]:
+    """The end of a pipe for a child to read, whose other end closes with this process."""
+    if os.name != "posix":  # no other system hands a descriptor to a child by its number
+        yield None
+        return
+    reader, writer = os.pipe()
+    try:
+        yield reader
+    finally:
+        os.close(reader)
+        os.close(writer)
 
 
 def end_with_parent(pipe: int | None) -> None:

@@ -31,6 +31,7 @@ from ckptcli.peers.base import (
     name_of,
     workloads_of,
 )
+from ckptcli.profiling.fresh_process import in_fresh_process
 from ckptcli.profiling.out_of_memory import PassOutOfMemory, raise_told, told_as_failure
 from ckptcli.profiling.rows import empty_row, outcome_of, passes_of, without_figures
 from ckptcli.workloads.base import Workload
@@ -95,13 +96,28 @@ class PeerPass:
         return self.network.check(result)
 
     def measure_process_peak(self) -> None:
-        """What one more pass raises the process's memory by; nothing of one that does not fit."""
+        """What one more pass raises the process's memory by; nothing of one that does not fit. Of a
+        compiled program what it raises a fresh process's by, where there is one.
+        """
+        self._measure_fresh_process()
         memory = self.row.memory
-        if self.network is None or memory is None:
+        if self.network is None or memory is None or memory.process_peak_bytes is not None:
             return
         with suppress(PassOutOfMemory):
             rise = resident_rise_bytes(self)
             self.row = replace(self.row, memory=replace(memory, process_peak_bytes=rise))
+
+    def _measure_fresh_process(self) -> None:
+        compiled, memory = self.row.compiled, self.row.memory
+        if self.network is None or compiled is None or memory is None:
+            return
+        compiled = in_fresh_process(self.network, compiled)
+        memory = replace(
+            memory,
+            compiled_peak_bytes=compiled.peak_bytes,
+            process_peak_bytes=compiled.fresh_process_bytes,
+        )
+        self.row = replace(self.row, compiled=compiled, memory=memory)
 
     def hold_against(self, finite_difference: float) -> None:
         """Set the derivative by a finite difference of the loss beside the gradient."""
@@ -310,6 +326,7 @@ def _measure(
         ),
         counterpart=there.reading or None,
         compile_s=measured.compile_s,
+        compiled=measured.compiled,
         agreement=agreement(own.values, values, dtype, tolerance),
         plain_agreement=None
         if plain is None

@@ -14,8 +14,7 @@ import os
 import signal
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import IO
 
@@ -25,7 +24,7 @@ from ckptcli.measure.analysis import analysed
 from ckptcli.measure.record import RunRecord
 from ckptcli.measure.record_json import read_record
 from ckptcli.measure.row import Passes, Row
-from ckptcli.profiling.parent import child_command
+from ckptcli.profiling.parent import child_command, ending_pipe
 
 TELLING_S = 4.0
 """What a process that is stopped may take to tell its rounds; `--timeout` ends all soon after."""
@@ -82,7 +81,7 @@ def _adds(stopped: RunRecord, records: Sequence[RunRecord]) -> bool:
 def _run(arguments: Sequence[str]) -> _Told:
     """One process. It gets its settings from `arguments` alone: no burn.toml, no `CKPT_*`."""
     with (
-        _pipe() as pipe,
+        ending_pipe() as pipe,
         tempfile.TemporaryFile() as out,  # a pipe would lose what was read when a signal came
         tempfile.TemporaryFile() as err,
     ):
@@ -125,20 +124,6 @@ def _ended(process: subprocess.Popen[bytes]) -> str | None:
 def _text_of(file: IO[bytes]) -> str:
     file.seek(0)
     return file.read().decode("utf-8", "replace").strip()
-
-
-@contextmanager
-def _pipe() -> Iterator[int | None]:
-    """The end of a pipe for a child to read, whose other end closes with this process."""
-    if os.name != "posix":  # no other system hands a descriptor to a child by its number
-        yield None
-        return
-    reader, writer = os.pipe()
-    try:
-        yield reader
-    finally:
-        os.close(reader)
-        os.close(writer)
 
 
 def merged(records: Sequence[RunRecord]) -> RunRecord:

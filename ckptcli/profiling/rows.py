@@ -47,6 +47,7 @@ def without_figures(row: Row, reason: str) -> Row:
         plain_agreement=None,
         counterpart=None,
         compile_s=None,
+        compiled=None,
         passes=Passes(),
         reason=reason,
     )

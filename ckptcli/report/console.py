@@ -12,6 +12,7 @@ from ckptcli.measure.record import RunRecord
 from ckptcli.measure.row import Row
 from ckptcli.report import run_table
 from ckptcli.report.charts import HIGHEST_POINT
+from ckptcli.report.compiled_table import compiled_table
 from ckptcli.report.gradient_table import gradient_lines, gradient_table
 from ckptcli.report.live_bars import live_bars
 from ckptcli.report.live_table import live_table
@@ -46,6 +47,7 @@ def render_run(
         "",
         screen.draw(run_table.table(record)),
         *_gradients(record, screen),
+        *_compiled(record, screen),
     ]
     if quiet and record.partial:
         parts += ["", screen.wrapped(partial_line(record))]
@@ -90,6 +92,12 @@ def _gradients(record: RunRecord, screen: Screen) -> list[Part]:
         return []
     lines = [screen.wrapped(line) for line in gradient_lines(record)]
     return ["", *lines, "", screen.draw(table)]
+
+
+def _compiled(record: RunRecord, screen: Screen) -> list[Part]:
+    """What compiled programs take."""
+    table = compiled_table(record)
+    return [] if table is None else ["", screen.draw(table)]
 
 
 def _details(record: RunRecord, screen: Screen, verbose: bool) -> Iterator[Part]:

@@ -97,8 +97,11 @@ GLOSSARY = {
     "by the ledger; the number of storages stands beside it. Of what is live: such a storage "
     "that still is.",
     "peak": "The most bytes that a pass needs at once, parameters and input included: the ledger "
-    "peak and, where it is known, the workspace of kernels on top. Tables, charts, verdicts and "
-    "`--fail-on peak_bytes` all mean this figure.",
+    "peak and, where it is known, the workspace of kernels on top; of a program that is compiled "
+    "whole the plan. Tables, charts, verdicts and `--fail-on peak_bytes` all mean this figure.",
+    "plan": "Of a compiled program: what its compiler planned for arguments, output and "
+    "temporaries, places that are shared counted once. What a library's kernel allocates by "
+    "itself is not in it.",
     "ledger peak": "The most bytes that are live at once by the ledger, exact, without the "
     "workspace of kernels. `--fail-on` calls it `ledger_peak_bytes`; pictures of the pass are this "
     "high.",
@@ -108,7 +111,8 @@ GLOSSARY = {
     "highest point": "The op of the backward pass during which most bytes are live by the ledger. "
     "Bars and lists show what is live there, and why.",
     "process peak": "How far the resident memory of the process rose above what it had before a "
-    "pass: what the system saw, beside what the ledger counted. n/a where it cannot be had.",
+    "pass: what the system saw, beside what the ledger counted. Of a compiled program it is that "
+    "of a fresh process, which loads the program and runs it once. n/a where it cannot be had.",
     "live bytes": "Bytes of the storages that exist, by the ledger, without the workspace of "
     "kernels.",
     "in use after backward": "Bytes that are live when the backward pass is over: parameters, "
@@ -196,8 +200,9 @@ GLOSSARY = {
     "more than the threshold, or the runs cannot be compared. More rounds or processes narrow it.",
     "judgement": "One word on what a strategy does to memory against the reference, and why: the "
     "first that applies of wrong, worse, effective, held only, no effect.",
-    "wrong": "Judgement: a gradient differs from the reference's, bit for bit. The run exits with "
-    "5.",
+    "wrong": "Judgement: a gradient differs from the reference's, bit for bit, or of another "
+    "engine from ckpt's by more than the tolerance; the reason says who stands with whom. The run "
+    "exits with 5.",
     "worse": "Judgement: has more in use after forward, or peaks higher, by more than 2 %.",
     "effective": "Judgement: the peak is lower by more than 2 %.",
     "held only": "Judgement: has less in use after forward by more than 2 %, but the peak is "
@@ -214,8 +219,11 @@ GLOSSARY = {
     "float64, as a share of the largest element of each gradient; wider in a long TRG, where "
     "rounding alone goes further. Otherwise it differs, and the run exits with 5.",
     "ulp": "The spacing of the dtype at a number, here at the largest element of a gradient.",
-    "compile": "Seconds of tracing and compiling, in no sample and no ratio; what the compiler "
-    "planned for temporaries is a figure of its own, and no peak.",
+    "compile": "Seconds of tracing and compiling, in no sample and no ratio; `lower` is tracing "
+    "and lowering alone. The first call and the steady time stand beside it.",
+    "asked again": "Of a compiled program: the products, library calls and transcendental "
+    "functions that a checkpoint computes again before the compiler has seen it; `left` is how "
+    "many of them the compiler left.",
     # Data.
     "machine": "The processor, memory, Python, NumPy and BLAS that a run was made with. Times of "
     "different machines are not comparable.",
@@ -270,7 +278,17 @@ ALIASES = {
     "allocator_forward": "allocator's peak",
     "backward_s": "backward",
     "compile_s": "compile",
-    "compiled_temp_bytes": "compile",
+    "compiled_temp_bytes": "plan",
+    "compiled_peak_bytes": "plan",
+    "fresh process": "process peak",
+    "fresh_process_bytes": "process peak",
+    "asked_by_op": "asked again",
+    "left": "asked again",
+    "left_by_op": "asked again",
+    "lower": "compile",
+    "first call": "compile",
+    "steady": "total",
+    "temporaries": "plan",
     "differ": "identical",
     "failures": "failure",
     "differs": "agrees",

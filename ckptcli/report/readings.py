@@ -15,6 +15,7 @@ from ckptcli.measure.memory import AllocatorPeak, Memory
 from ckptcli.measure.record import RunRecord
 from ckptcli.measure.row import Agreement, Row
 from ckptcli.measure.statistics import Estimate, Ratio
+from ckptcli.report.compiled_table import compiled_readings
 from ckptcli.report.run_table import (
     by_op,
     gradients_word,
@@ -130,7 +131,10 @@ def readings(row: Row, record: RunRecord) -> Iterator[str]:
     if row.counterpart is not None:
         yield row.counterpart
     yield from _memory_readings(memory)
-    if row.regions or (record.children and record.base_of(row) is not None):
+    if row.compiled is not None:
+        yield from compiled_readings(row.compiled)
+    is_grouped = record.children and record.base_of(row) is not None and row.counterpart is None
+    if row.regions or is_grouped:
         yield _regions(row, record)
     yield from _recomputation(row)
     yield from _time_readings(row, record)
@@ -142,7 +146,7 @@ def _memory_readings(memory: Memory) -> Iterator[str]:
         yield peak_reading(memory)
     if memory.offloaded_bytes:
         yield f"holds {units.size(memory.offloaded_bytes)} more on the host"
-    if memory.process_peak_bytes:
+    if memory.process_peak_bytes and memory.compiled_peak_bytes is None:
         rise = units.size(memory.process_peak_bytes)
         yield f"the resident memory of the process rose by {rise} in such a pass"
     if memory.allocator_backward is not None:
@@ -242,7 +246,7 @@ def _engine_readings(row: Row, record: RunRecord) -> Iterator[str]:
     if row.own_ratio is not None and not is_same:
         word = row.own_ratio.verdict
         yield f"{ratio_interval(row.own_ratio)} the time of ckpt's {row.strategy}: {word}"
-    if row.compile_s is not None and row.memory is not None:
+    if row.compile_s is not None and row.memory is not None and row.compiled is None:
         planned = units.size(row.memory.compiled_temp_bytes)
         yield (
             f"compiled in {units.duration(row.compile_s)}, in no time above; the compiler planned "

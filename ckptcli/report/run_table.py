@@ -35,7 +35,8 @@ COLUMNS = (
 
 _EXPLANATION = (
     "Saved: what the forward pass holds for the backward pass. Peak: the most that was live at "
-    "once, parameters and input included, and the workspace of kernels where it is known. "
+    "once, parameters and input included, and the workspace of kernels where it is known; of a "
+    "program that is compiled whole, what its compiler planned. "
     "Recomputed: nodes computed a "
     "second time, and their share of the forward's floating-point operations and of the bytes that "
     "it moves. Times: medians"

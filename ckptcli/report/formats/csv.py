@@ -1,8 +1,10 @@
 """The samples as CSV, one row each, times in seconds.
 
 Another engine's rows bear its name, `torch none`; a phase that is not timed apart is empty.
-`round` counts within a process, warm-up included, as the `rep` lines on the screen do. Dialect: RFC
-4180, but with line feeds alone. A NUL in a name, which no reader of CSV has to take, is U+FFFD.
+A row that is compiled whole has on each of its samples what it takes, and how long it was in the
+making. `round` counts within a process, warm-up included, as the `rep` lines on the screen do.
+Dialect: RFC 4180, but with line feeds alone. A NUL in a name, which no reader of CSV has to take,
+is U+FFFD.
 """
 
 from __future__ import annotations
@@ -29,6 +31,11 @@ HEADER = (
     "backward_s",
     "total_s",
     "repeats",
+    "compiled_peak_bytes",
+    "fresh_process_bytes",
+    "lower_s",
+    "build_s",
+    "first_call_s",
 )
 
 
@@ -55,6 +62,20 @@ def _as_text(name: str) -> str:
     return f"'{shown}" if shown.startswith(_FORMULA) else shown
 
 
+def _compiled(row: Row) -> tuple[object, ...]:
+    """What a program that is compiled whole takes, and how long it was in the making."""
+    known = row.compiled
+    if known is None:
+        return ("",) * 5
+    return (
+        known.peak_bytes,
+        known.fresh_process_bytes,
+        known.lower_s,
+        known.build_s,
+        known.first_call_s,
+    )
+
+
 def _rows(name: str, row: Row) -> Iterator[tuple[object, ...]]:
     shown = _as_text(name.replace("\0", "\ufffd"))  # Python's `csv` refuses a NUL before 3.11
     rounds: Counter[int] = Counter()
@@ -69,5 +90,6 @@ def _rows(name: str, row: Row) -> Iterator[tuple[object, ...]]:
                 sample.backward_s,
                 sample.total_s,
                 sample.repeats,
+                *_compiled(row),
             )
             rounds[sample.process] += 1

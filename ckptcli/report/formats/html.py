@@ -12,6 +12,7 @@ from typing import ClassVar
 from ckptcli.measure.record import SCHEMA, RunRecord
 from ckptcli.report import run_table, surroundings
 from ckptcli.report.charts import HIGHEST_POINT, live_when_highest
+from ckptcli.report.compiled_table import EXPLANATION as COMPILED_EXPLANATION, compiled_table
 from ckptcli.report.drawing.markup import Markup, element
 from ckptcli.report.drawing.samples import samples_svg
 from ckptcli.report.drawing.scatter import scatter_svg
@@ -59,6 +60,7 @@ def _body(record: RunRecord) -> Iterator[Markup]:
         element("p", run_table.explanation(record), class_="quiet small"),
     )
     yield from _gradients(record)
+    yield from _compiled(record)
     if record.warnings:
         yield _section("Warnings", bullets(record.warnings))
     yield from _pictures(record)
@@ -91,6 +93,14 @@ def _gradients(record: RunRecord) -> Iterator[Markup]:
             table(gradients),
             element("p", EXPLANATION, class_="quiet small"),
         )
+
+
+def _compiled(record: RunRecord) -> Iterator[Markup]:
+    """What compiled programs take."""
+    compiled = compiled_table(record)
+    if compiled is not None:
+        said = element("p", COMPILED_EXPLANATION, class_="quiet small")
+        yield _section("What the compiled program takes", table(compiled), said)
 
 
 def _bars(record: RunRecord) -> str:

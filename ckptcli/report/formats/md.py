@@ -15,6 +15,7 @@ from ckptcli.measure.record import RunRecord
 from ckptcli.measure.row import Row
 from ckptcli.report import readings, run_table, surroundings
 from ckptcli.report.cells import Table
+from ckptcli.report.compiled_table import compiled_table
 from ckptcli.report.drawing.markup import printable
 from ckptcli.report.formats.base import register
 from ckptcli.report.gradient_table import gradient_lines, gradient_table
@@ -42,6 +43,9 @@ def _lines(record: RunRecord) -> Iterator[str]:
     yield from table_lines(run_table.table(record))
     yield ""
     yield from _gradients(record)
+    compiled = compiled_table(record)
+    if compiled is not None:
+        yield from (*table_lines(compiled), "")
     for row in record.rows:
         sentences = plain(_sentence(row, record))
         yield f"- **{plain(readings.title(row, record))}**: {sentences}"
