@@ -151,8 +151,10 @@ def _opened(
         return _Pass(without_figures(row, str(reason)))
 
 
-def _itself(strategy: ModuleStrategy, plain: UserModule, trial: Trial, seed: int) -> ModuleNetwork:
-    """The module as it is, or with what its framework checkpoints."""
+def _itself(
+    strategy: ModuleStrategy, plain: UserModule, trial: Trial, seed: int
+) -> tuple[ModuleNetwork, str]:
+    """The module as it is, or with what its framework checkpoints; and in words what that is."""
     from ckptcli.peers.torch_module import ModuleNetwork, another
     from ckptcli.peers.torch_own import turn_on_framework
 

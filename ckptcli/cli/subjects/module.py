@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, ClassVar
 
 from ckptcli.cli.modules import ENGINE, SUBJECT as MODULE_SUBJECT, checked_module
 from ckptcli.options.effects import takes
-from ckptcli.peers.module_strategies import module_strategies
 
 if TYPE_CHECKING:
     from ckptcli.cli.line import Line
@@ -27,6 +26,8 @@ class ModuleSubject:
     has_pass: ClassVar[bool] = False
 
     def __init__(self, options: RunOptions, line: Line) -> None:
+        from ckptcli.peers.module_strategies import module_strategies
+
         self._text = options.peers.module_text or ""
         self._blocks = options.blocks.blocks_text
         self._notes = checked_module(options.peers, line)
