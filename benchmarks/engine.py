@@ -1,10 +1,12 @@
 """What the engine costs: ratios, each between two things measured in one interleaved run.
 
-    scripts/bench engine [wide] [narrow] [chain] [watched]
+    scripts/bench engine [wide] [narrow] [chain] [nested] [leaves] [watched]
 
 wide    8 layers, n = 1024: `none` against its 23 matrix products alone, `balanced` against `none`.
 narrow  64 layers, n = 16, one BLAS thread: against PyTorch eager and HIPS autograd.
 chain   element-wise chains of 10,000 and 1,000,000 nodes: time a node; y = y * y 10,000 times.
+nested  regions in regions: time a level, and an op that is computed again.
+leaves  `ckpt check` on programs of many parameters.
 watched memory passes of silu networks of tiny layers, and `run`, `log`, `saved`, `check` on them.
 
 OPENBLAS_CORETYPE and OPENBLAS_L2_SIZE must be unset: a forced core type halves the BLAS's speed.
@@ -21,6 +23,8 @@ import time
 from collections.abc import Callable
 
 import numpy as np
+from leaves import leaves
+from nested import nested
 from threadpoolctl import threadpool_limits
 from watched import watched
 
@@ -29,7 +33,7 @@ from ckptcli.backends.allocator import reuse_freed_memory
 from ckptcli.checkpoint.strategies.registry import parse_strategy
 from ckptcli.workloads.silu import SiluWorkload
 
-PARTS = ("wide", "narrow", "chain", "watched")
+PARTS = ("wide", "narrow", "chain", "nested", "leaves", "watched")
 
 Pass = Callable[[], dict[str, float]]
 """Runs once; returns seconds by phase, `total` among them."""
@@ -240,6 +244,10 @@ def main() -> None:
         narrow(rounds=301)
     if "chain" in parts:
         chain(rounds=5)
+    if "nested" in parts:
+        nested(show)
+    if "leaves" in parts:
+        leaves(show)
     if "watched" in parts:
         watched(show)
 

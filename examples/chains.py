@@ -6,6 +6,8 @@ request 5679 searched lists on them (`--sort before-5679`), and sorted each squa
 
 
 def chain(rounds, turn):
+    """A program of so many turns."""
+
     def make(device):
         x = device.tensor([0.5]).require_grad()
 

@@ -23,7 +23,10 @@ NEEDS_TORCH = pytest.mark.skipif(find_spec("torch") is None, reason="PyTorch is 
 NEEDS_JAX = pytest.mark.skipif(find_spec("jax") is None, reason="JAX is not installed")
 BACKENDS = ["numpy", pytest.param("torch", marks=[NEEDS_TORCH, pytest.mark.slow])]
 """The libraries that compute on the processor, as parameters; PyTorch takes seconds to load."""
-ENGINE_MARKS = {"torch": NEEDS_TORCH, "jax": NEEDS_JAX, "jax-eager": NEEDS_JAX}
+ENGINE_MARKS = {
+    "torch": NEEDS_TORCH,
+    **dict.fromkeys(("jax", "jax-eager", "jax-scan"), NEEDS_JAX),
+}
 ENGINES = tuple(ENGINE_MARKS)
 INSTALLED_ENGINES = [pytest.param(name, marks=mark) for name, mark in ENGINE_MARKS.items()]
 """Every engine as a parameter; a test of one whose library is missing is skipped."""

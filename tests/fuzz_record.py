@@ -13,6 +13,7 @@ from typing import Any
 
 from ckptcli.measure.record_json import record_object
 from tests.fuzz_kit import main, value
+from tests.picture_records import points
 from tests.records import balanced_record, none_record, run_record
 
 MOST_CHANGES = 4
@@ -35,9 +36,9 @@ VIEWS = (
 
 
 @cache
-def _whole() -> dict[str, Any]:
-    record: dict[str, Any] = record_object(run_record(none_record(), balanced_record()))
-    return record
+def _whole() -> list[dict[str, Any]]:
+    """A run of one program, and one of two."""
+    return [record_object(run_record(none_record(), balanced_record())), record_object(points())]
 
 
 def places(data: Any) -> Iterator[tuple[Any, Any]]:
@@ -50,8 +51,8 @@ def places(data: Any) -> Iterator[tuple[Any, Any]]:
 
 def case(draw: random.Random, folder: Path) -> Sequence[Sequence[str]]:
     """A record with some of its values replaced, gone or twice."""
-    data = copy.deepcopy(_whole())
-    (folder / "a.json").write_text(json.dumps(data))
+    data = copy.deepcopy(draw.choice(_whole()))
+    (folder / "a.json").write_text(json.dumps(draw.choice(_whole())))
     for _ in range(draw.randint(1, MOST_CHANGES)):
         container, key = draw.choice(list(places(data)))
         what = draw.random()

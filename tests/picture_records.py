@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ckptcli.measure.memory import Memory, held_alone
+from ckptcli.measure.points import Part, common_workload, joined
 from ckptcli.measure.record import RunRecord
 from ckptcli.measure.row import Agreement, Outcome
 from tests.records import (
@@ -26,6 +27,7 @@ AGREES = Agreement(
     tolerance=1e-5,
 )
 OUTCOME = Outcome(211.5, 1234.5, None, {"sigmoid": 2})
+NOISY = tuple(time_s * (1.0 + 0.1 * (i % 3)) for i, time_s in enumerate(STEADY))
 HALVES = tuple((0.4 * time_s, 0.6 * time_s, time_s) for time_s in STEADY)
 WHOLES = tuple((None, None, 1.5 * time_s) for time_s in STEADY)
 
@@ -88,3 +90,19 @@ def gradient() -> RunRecord:
         balanced_record(outcome=replace(own, recomputed_by_op={"mul": 1})),
         workload={"name": "trg", "title": "steps = 4, chi = 16", "loss_name": "lnZ/N"},
     )
+
+
+def points(*lists: RunRecord) -> RunRecord:
+    """The run of a list, `-n 64,1024`: of two programs, or of these."""
+    small = run_record(none_record(), balanced_record(), workload=_silu(64))
+    parts = [
+        Part({"n": of.workload["n"]}, of)
+        for of in lists or (small, run_record(none_record(), balanced_record(NOISY)))
+    ]
+    config = {"n": ",".join(str(part.point["n"]) for part in parts), "layers": 2, "batch": None}
+    whole = common_workload([part.record.workload for part in parts], {"n": config["n"]})
+    return replace(joined(parts, whole), config=config)
+
+
+def _silu(n: int) -> dict[str, object]:
+    return {**run_record().workload, "title": f"n = {n}, layers = 2", "n": n, "batch": n}

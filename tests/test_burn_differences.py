@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -45,15 +46,15 @@ def agree(ours: Array, burn: Array, absolute: float = 0.0) -> Array:
     return result
 
 
-def both(name: str, *operands: Array) -> tuple[list[Array], list[Array]]:
+def both(name: str, *operands: Array, scalars: Sequence[float] = ()) -> tuple[list[Array], ...]:
     """Value and gradients of all operands, ours and Burn's."""
     dev = device().autodiff()
     leaves = [dev.tensor(operand).require_grad() for operand in operands]
     with dev.backend.quiet(), np.errstate(all="ignore"):
-        output = getattr(leaves[0], name)(*leaves[1:])
+        output = getattr(leaves[0], name)(*leaves[1:], *scalars)
         found_gradients = backward(output.sum())
         nodes = [Burn(operand) for operand in operands]
-        theirs = getattr(nodes[0], name)(*nodes[1:])
+        theirs = getattr(nodes[0], name)(*nodes[1:], *scalars)
         slopes = gradients(theirs, nodes)
     ours = [gradient(found_gradients, leaf) for leaf in leaves]
     return [output.numpy(), *ours], [theirs.value, *slopes]
@@ -90,6 +91,13 @@ def test_no_op_of_one_operand_differs_elsewhere(op: str) -> None:
     (value, slope), (burn_value, burn_slope) = both(op, GRID)
     assert ("value" in listed(op)) == (not agree(value, burn_value).all())
     assert (0 in listed(op)) == (not agree(slope, burn_slope, absolute).all())
+
+
+@pytest.mark.parametrize("exponent", [0.1, 0.5, 1.5, 2.5, 3.0, 4.0, -0.5, -3.0])
+def test_a_power_differs_nowhere(exponent: float) -> None:
+    """Of other exponents both make 1, x, a product, or the reciprocal of one."""
+    ours, burn = both("powf_scalar", GRID, scalars=[exponent])
+    assert all(agree(a, b).all() for a, b in zip(ours, burn))
 
 
 @pytest.mark.parametrize("op", BINARY)

@@ -17,10 +17,11 @@ import pytest
 from ckptcli.cli.main import run_command
 from ckptcli.errors import UsageError
 from ckptcli.measure.bootstrap import unpaired_ratio
-from ckptcli.measure.compare import Difference, compare
+from ckptcli.measure.compare import compare
 from ckptcli.measure.record import RunRecord
 from ckptcli.measure.record_json import record_json
 from ckptcli.measure.row import Row
+from ckptcli.measure.run_pairs import Difference
 from tests.records import (
     MACHINE,
     STEADY,

@@ -29,7 +29,7 @@ def with_times(record: RunRecord, none_s: list[float], balanced_s: list[float]) 
         for row, times in zip(record.rows, (none_s, balanced_s))
     ]
     whole = analysed(replace(record, rows=tuple(scripted)))
-    reference = whole.reference
+    reference = whole.reference_of(whole.rows[0])
     return [
         Subject(s.strategy, s, None if s is reference else reference, s.ratios, s is reference)
         for s in whole.rows

@@ -354,6 +354,17 @@ def test_help_reads_no_file(ckpt: Command, tmp_path: Path) -> None:
     assert ckpt("config", "--config", "absent.toml").code == 2
 
 
+@pytest.mark.parametrize("key", ["layers", "seed", "threshold", "beta"])
+def test_an_integer_that_python_does_not_write_out_is_wrong(
+    ckpt: Command, tmp_path: Path, key: str
+) -> None:
+    burn_toml(tmp_path, f"[ckpt]\n{key} = 0x{'f' * 5000}\n")
+    result = ckpt("config")
+    assert result.code == 0
+    assert f"`ckpt.{key}` is an integer of 20000 bits" in result.err
+    assert ckpt("config", "--config", "burn.toml").code == 2
+
+
 def test_an_integer_that_no_number_holds_is_wrong(ckpt: Command, tmp_path: Path) -> None:
     burn_toml(tmp_path, f"[ckpt]\nthreshold = 1{'0' * 400}\nmax-time = -1{'0' * 400}\n")
     result = ckpt("config")

@@ -55,7 +55,7 @@ def test_a_module_becomes_a_run_with_its_rows() -> None:
     assert record.children == tuple(data["children"])
     assert [row.key for row in record.rows] == [("torch", r["strategy"]) for r in data["rows"]]
     none, remat, balanced = record.rows
-    assert record.reference is none
+    assert record.reference_of(none) is none
     before_bytes = data["parameters_bytes"] + data["input_bytes"]
     for row, entry in zip((none, remat), data["rows"]):
         assert row.memory is not None

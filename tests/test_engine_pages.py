@@ -26,7 +26,7 @@ COMMANDS = [
     for line in block.splitlines()
 ]
 
-(FAULTS,) = re.findall(r"```sh\n(.*?)```", JAX, flags=re.S)
+FAULTS, PLAN = re.findall(r"```sh\n(.*?)```", JAX, flags=re.S)
 
 
 @pytest.mark.slow
@@ -105,3 +105,52 @@ def test_the_module_of_the_page_is_one(
     for command in commands:
         assert run_command([*command.split(), "-q"]) == 0
         assert "net.py:make, Sequential with" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+@NEEDS_JAX
+def test_the_table_of_the_plan() -> None:
+    """What is held is JAX's own, and what XLA plans hardly depends on the machine; which gradient
+    is wrong, and by how much, is the LAPACK's too.
+    """
+    (command,) = PLAN.splitlines()
+    table = r"^\| `(jax\S* \w+)` \| ([0-9,]+) \| ([0-9.]+) MiB \|"
+    expected = {row: (saved, float(mib)) for row, saved, mib in re.findall(table, JAX, flags=re.M)}
+    words = shlex.split(command.removeprefix("ckpt "))
+    done = subprocess.run(
+        [sys.executable, "-m", "ckptcli", *words, "--json", "-q"], capture_output=True, text=True
+    )
+    rows = {f"{p['engine']} {p['strategy']}": p for p in json.loads(done.stdout)["peers"]}
+    assert list(rows) == list(expected)
+    for name, row in rows.items():
+        saved, mib = expected[name]
+        assert f"{row['memory']['saved_bytes']:,}" == saved
+        assert row["memory"]["compiled_temp_bytes"] / 2**20 == pytest.approx(mib, rel=0.2)
+        assert row["agreement"]["agrees"] or name.endswith("remat")
+    assert done.returncode == (0 if all(row["agreement"]["agrees"] for row in rows.values()) else 5)
+
+
+@pytest.mark.slow
+@NEEDS_JAX
+def test_the_table_of_the_loop(capsys: pytest.CaptureFixture[str]) -> None:
+    table = r"^\| `([^`]+)` \| (\d+) \| (\d+), in (\d)[^|]*\| (\d) \|$"
+    expected = {
+        row: tuple(map(int, figures)) for row, *figures in re.findall(table, JAX, flags=re.M)
+    }
+    (command,) = [
+        command for command in COMMANDS if "names=p --engine jax --engine jax-scan" in command
+    ]
+    assert run_command([*shlex.split(command), "--json", "-q"]) == 0
+    peers = json.loads(capsys.readouterr().out)["peers"]
+    tensor_bytes = 64 * 64 * 4
+    found = {}
+    for strategy in expected:
+        written_out, loop = (p for p in peers if p["strategy"] == strategy)
+        found[strategy] = (
+            written_out["memory"]["saved_bytes"] // tensor_bytes,
+            loop["memory"]["saved_bytes"] // tensor_bytes,
+            loop["memory"]["saved_tensors"],
+            loop["recomputed_by_op"].get("matmul", 0),
+        )
+    assert found == expected
+    assert len(found) == 4

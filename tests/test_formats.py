@@ -19,6 +19,7 @@ import pytest
 from ckptcli.errors import UsageError
 from ckptcli.measure.analysis import analysed
 from ckptcli.measure.origin import Origin
+from ckptcli.measure.points import Part, common_workload, joined
 from ckptcli.measure.record import RunRecord
 from ckptcli.measure.record_json import read_record
 from ckptcli.measure.rounds import Plan
@@ -35,7 +36,7 @@ from ckptcli.report.gradient_table import gradient_table
 from ckptcli.report.run_table import command_line
 from ckptcli.visible import visible
 from ckptcli.workloads.silu import SiluWorkload
-from tests.picture_records import engines, gradient, module
+from tests.picture_records import engines, gradient, module, points
 from tests.records import TENSOR, compiled_row, none_record, run_record
 
 NASTY = "</script><b>|\"quoted\", 'it' & `code` [a](b) *x* $y$\r\n\x00\udc80"
@@ -88,6 +89,14 @@ def untraced(strategy: Row) -> Row:
     return replace(strategy, trace=Trace((), (), (), (), cut=False))
 
 
+def measured_points() -> RunRecord:
+    """Two programs of three strategies, one of them of another shape, as they were measured."""
+    one, two = (profile(SiluWorkload(n, 8), ["none", "remat"], plan=Plan(reps=6)) for n in (2, 3))
+    parts = [Part({"layers": 2, "svd_eps": 1e-12}, one), Part({"layers": 3, "svd_eps": 1e-12}, two)]
+    lists = {"layers": "2,3", "svd_eps": "1e-12"}
+    return joined(parts, common_workload([one.workload, two.workload], lists))
+
+
 def records() -> dict[str, RunRecord]:
     two = profile(SiluWorkload(3, 8), plan=Plan(reps=6))
     with mock.patch("ckptcli.profiling.trace.MOST_ENTRIES", 7):
@@ -118,6 +127,8 @@ def records() -> dict[str, RunRecord]:
             compiled_row("none", 7 * TENSOR, 6 * TENSOR, {}, {}),
             compiled_row("remat", TENSOR, 5 * TENSOR, {"dot_general": 2}, {"dot_general": 1}),
         ),
+        "several programs": points(),
+        "measured programs": measured_points(),
     }
 
 
@@ -177,7 +188,7 @@ def of_program(row: Row) -> list[object]:
 
 def test_csv_has_a_row_for_each_sample(record: RunRecord) -> None:
     header, *rows = csv.reader(io.StringIO(rendered("csv", record), newline=""))
-    assert tuple(header) == CSV_HEADER
+    assert tuple(header) == (*CSV_HEADER, *(name.replace("_", "-") for name in record.varying))
     position = 0
     for strategy in record.rows:
         phases = [("warmup", s) for s in strategy.passes.warmup] + [
@@ -185,7 +196,7 @@ def test_csv_has_a_row_for_each_sample(record: RunRecord) -> None:
         ]
         for number, (phase, sample) in enumerate(phases):
             assert rows[position] == [
-                visible(record.label(strategy).replace("\0", "\ufffd")),
+                visible(record.name_of(strategy).replace("\0", "\ufffd")),
                 phase,
                 "0",
                 str(number),
@@ -194,6 +205,7 @@ def test_csv_has_a_row_for_each_sample(record: RunRecord) -> None:
                 repr(sample.total_s),
                 str(sample.repeats),
                 *([""] * 5 if strategy.compiled is None else map(str, of_program(strategy))),
+                *map(repr, strategy.point.values()),
             ]
             position += 1
     assert position == len(rows)
@@ -405,12 +417,45 @@ def test_svg_is_xml_and_names_each_op(pictured: RunRecord) -> None:
     assert re.findall(r"https?:[^\"]*", text) == ["http://www.w3.org/2000/svg"]
     assert not re.search(r"\b(nan|inf)\b|\bid=", text)
     titles = [title.text or "" for title in root.iter(f"{SVG_SPACE}title")]
-    span = common_span(curves_of(pictured))
-    assert len(titles) == span.ops
+    spans = [common_span(curves_of(part)) for part in pictured.parts]
+    assert len(titles) == sum(span.ops for span in spans)
     words = "\n".join(titles)
     for _, trace in pictured.rows_with_trace:
         for point in trace.timeline:
             assert f"node {point.node}" in words
+
+
+def test_pictures_of_several_programs_are_one_each_under_its_title() -> None:
+    several = RECORDS["measured programs"]
+    root = ElementTree.fromstring(rendered("svg", several))
+    texts = [text.text or "" for text in root.iter(f"{SVG_SPACE}text")]
+    assert [text for text in texts if text.startswith("Live bytes, ")] == [
+        "Live bytes, silu, n = 8, layers = 2",
+        "Live bytes, silu, n = 8, layers = 3",
+    ]
+    pictures = [*root.iter(f"{SVG_SPACE}svg")][1:]
+    tops = [float(re.findall(r"[\d.]+", g.get("transform", ""))[1]) for g in root]
+    heights = [float(picture.get("height", "0")) for picture in pictures]
+    assert tops == [0.0, heights[0]], "none covers another"
+    assert float(root.get("height", "0")) == sum(heights)
+    page = rendered("html", several)
+    for title in ("Time against peak", "Samples", "Live bytes over the pass"):
+        assert [f"<h2>{title}: n = 8, layers = {n}</h2>" in page for n in (2, 3)] == [True, True]
+    assert "layers=2 svd-eps=1e-12 remat" in page
+
+
+@pytest.mark.skipif(not PLOT, reason="matplotlib is not installed")
+def test_a_png_of_several_programs_is_as_high_as_they_are() -> None:
+    def size(record: RunRecord) -> tuple[int, int]:
+        content = exporter_for("-", "png").render(record)
+        assert isinstance(content, bytes)
+        found: tuple[int, int] = struct.unpack(">II", content[16:24])
+        return found
+
+    several = RECORDS["measured programs"]
+    (wide, high), *parts = map(size, (several, *several.parts))
+    assert {width for width, _ in parts} == {wide}
+    assert high == sum(height for _, height in parts)
 
 
 def test_svg_says_what_happens_at_an_op() -> None:

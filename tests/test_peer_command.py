@@ -28,6 +28,7 @@ VALIDATOR = Draft202012Validator(
     json.loads((files("ckptcli.measure") / "schema" / "run-1.json").read_text(encoding="utf-8"))
 )
 ONE_REGION = "remat:every=6"
+COMPILED = ("jax", "jax-scan")
 SMALL = ("--layers", "3", "--n", "8", "--reps", "2")
 
 
@@ -65,8 +66,10 @@ def test_the_command_runs_every_strategy_in_every_engine(
     for key, peer in found.items():
         assert (peer["memory"] is None) == (peer["agreement"] is None) == (key in without)
         assert len(peer["total_s"]["samples"]) == (0 if key in without else 2)
-        assert len(peer["forward_s"]["samples"]) == (0 if key in without or key[0] == "jax" else 2)
-        assert (peer["compile_s"] is None) == (key in without or key[0] != "jax")
+        assert len(peer["forward_s"]["samples"]) == (
+            0 if key in without or key[0] in COMPILED else 2
+        )
+        assert (peer["compile_s"] is None) == (key in without or key[0] not in COMPILED)
         assert (peer["threads"] is None) == (key[0] != "torch")
 
 
@@ -135,7 +138,7 @@ def test_a_wrong_gradient_of_a_peer_ends_with_five(
         ),
         pytest.param(
             ("--engine", "jax", "--engine", "torch", "--workload", "trg"),
-            "the workload silu, not `trg`\n\nhint: engines that run it: jax, jax-eager\n",
+            "the workload silu, not `trg`\n\nhint: engines that run it: jax, jax-eager, jax-scan\n",
             marks=[NEEDS_TORCH, NEEDS_JAX],
         ),
     ],

@@ -63,7 +63,7 @@ def counted(engine: str, strategy: str, layers: int = 6) -> tuple[int, int, int]
         (8, 64, 64, "sqrt"),
         (3, 5, 7, "segments:2"),
         (3, 5, 7, "remat:policy=everything_saveable"),
-        (1, 1, 1, "none"),
+        (2, 1, 1, "none"),
     ],
 )
 def test_loss_and_gradients_agree(
@@ -77,6 +77,15 @@ def test_loss_and_gradients_agree(
         assert known.agrees, known
         assert known.tolerance == {"float32": 1e-5, "float64": 1e-12}[dtype]
         assert {gradient.dtype for gradient in found.gradients} == {np.dtype(dtype)}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("engine", INSTALLED_ENGINES[:3])  # of one layer there is no loop
+def test_the_smallest_network_agrees(engine: str) -> None:
+    workload = SiluWorkload(1, 1, 1)
+    peer = network(engine, workload, "none")
+    found = peer.values(peer.backward(peer.forward()))
+    assert agreement(own_values(workload, device()), found, "float32", 1e-5).agrees
 
 
 @pytest.mark.slow
@@ -214,7 +223,7 @@ def test_pytorchs_peak_is_that_of_its_steps() -> None:
 
 
 def test_only_names_that_exist() -> None:
-    assert list(engines()) == ["jax", "jax-eager", "torch"]
+    assert list(engines()) == ["jax", "jax-eager", "jax-scan", "torch"]
     with pytest.raises(UnknownNameError, match="unknown engine `touch`"):
         open_engines(["touch"])
 

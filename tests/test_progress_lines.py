@@ -70,7 +70,7 @@ def test_a_row_with_only_a_reason_has_no_lines() -> None:
     record = run_record(none_record(), engine_row("torch", "balanced", "no counterpart"))
     lines, shown = new_lines(record, {}, verbose=True)
     assert not [line for line in lines if "torch" in line]
-    assert set(shown) == {("ckpt", "none")}
+    assert set(shown) == {("ckpt", "none", ())}
 
 
 def test_the_screen_has_the_same_lines_in_the_same_wording() -> None:

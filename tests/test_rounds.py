@@ -93,6 +93,14 @@ def test_asked_rounds_are_made_whatever_the_samples(reps: int) -> None:
         assert not rounds.interrupted
 
 
+@pytest.mark.parametrize(("least", "made"), [(9, 9), (10, 17), (17, 17), (18, 25), (26, 49)])
+def test_a_plan_may_want_more_rounds_than_narrow_intervals_take(least: int, made: int) -> None:
+    rounds = timed({"a": 1.0, "b": 1.0}, Plan(least=least, max_time_s=1e6))
+    assert len(rounds.counted("a")) == made
+    rounds = timed({"a": 1.0, "b": 1.5}, Plan(least=least, max_time_s=0.1), factor=NoisyMachine(1))
+    assert len(rounds.counted("a")) == least
+
+
 def narrow_after(ratios: list[float]) -> int:
     """The first look at which the interval of the ratio lies within 1 % of its middle."""
     for look, rank in RANKS.items():

@@ -24,7 +24,7 @@ from ckptcli.report.readings import answer
 from ckptcli.report.screen import Screen
 from ckptcli.report.surroundings import machine_line
 from tests.helpers import DATA
-from tests.picture_records import engines, gradient, module
+from tests.picture_records import engines, gradient, module, points
 from tests.records import BASE, MACHINE, TENSOR, balanced_record, none_record, run_record
 
 SCREENS = DATA / "screens"
@@ -80,6 +80,7 @@ RUNS: dict[str, Callable[[], RunRecord]] = {
     "engines": engines,
     "module": module,
     "gradient": gradient,
+    "points": points,
 }
 
 WIDTHS = (40, 60, 80, 120)
@@ -99,6 +100,9 @@ GOLDEN = [
     ("module", 40, "ascii", "plain"),
     ("gradient", 80, "utf8", "quiet"),
     ("gradient", 40, "utf8", "quiet"),
+    ("points", 40, "utf8", "quiet"),
+    ("points", 80, "utf8", "plain"),
+    ("points", 120, "ascii", "plain"),
 ]
 
 
@@ -152,7 +156,8 @@ def test_every_row_of_the_table_has_its_whole_name_and_its_peak(
     assert "…" not in text
     for row in record.rows:
         peak = r"[\d.]+ MiB|n/a"
-        in_table = re.compile(rf"^{re.escape(record.label(row))} .*({peak})", flags=re.M)
+        begin = [*map(str, row.point.values()), re.escape(record.name_of(row))]
+        in_table = re.compile(rf"^ *{' +'.join(begin)} .*({peak})", flags=re.M)
         assert in_table.search(text), record.label(row)
 
 
@@ -233,7 +238,7 @@ def test_next_commands_run_the_same_workload() -> None:
 def test_a_row_without_anything_to_compare_with_has_no_word() -> None:
     alone = replace(balanced_record(), reference=False, judgement=None)
     record = run_record(alone)
-    assert record.reference is None
+    assert record.reference_of(alone) is None
     assert answer(alone, record).startswith("peak ")
 
 

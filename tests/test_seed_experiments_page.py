@@ -32,7 +32,10 @@ FIGURES = {
         *("in_use =    36.0 MiB", "in_use =   128.0 MiB", "in_use =    68.0 MiB"),
         *("132.0 MiB", "80.0 MiB", "recomputes 7 mul, 8 sigmoid", "-89171.2"),
     ],
-    "run --workload trg --steps 4": ["0.84405407362385"],
+    "run --workload trg --steps 4..6,20 -s none -s remat": [
+        *("0.84405407362385", "0.74479343324736", "0.71243200255133", "0.7044986795297"),
+        *("steps=20 remat: effective", "gradients identical", "-3.9e-07"),
+    ],
     "run --workload trg -s none": ["60992168 B", "8393032 B", "42031048 B", "0.7044986795297"],
     "--steps 4..6,20 -s remat --perturb-replay": ["moved by -1.5", "step 4", "column 5"],
     "sign:4,a,5+6+7+9+10+12": ["moved by -3.45e-04", "columns 5, 6, 7, 9, 10, 12"],

@@ -20,6 +20,7 @@ from ckptcli.measure.statistics import (
     LEVEL,
     Ratio,
     estimate,
+    fewest_samples,
     interval_rank,
     median_interval,
     paired_ratio,
@@ -254,3 +255,14 @@ def test_verdicts_hold_for_any_sequence(rounds: int) -> None:
 
 def noisy(random_: random.Random, rounds: int, ratio: float) -> Sequence[float]:
     return [ratio * random_.lognormvariate(0.0, 0.03) for _ in range(rounds)]
+
+
+@pytest.mark.parametrize("comparisons", [1, 2, 12, 13, 40, 198])
+def test_so_many_samples_give_each_of_so_many_comparisons_a_verdict(comparisons: int) -> None:
+    count = fewest_samples(comparisons)
+    times = [1.0 + 0.001 * (i % 7) for i in range(count)]
+    doubled = [2.0 * time_s for time_s in times]
+    assert paired_ratio(doubled, times, comparisons=comparisons).verdict == "slower"
+    fewer = paired_ratio(doubled[1:], times[1:], comparisons=comparisons)
+    assert fewer.verdict == "unclear"
+    assert (count <= 9) == (comparisons <= 12)

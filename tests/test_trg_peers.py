@@ -114,8 +114,8 @@ def test_no_tolerance_is_wider_than_the_widest() -> None:
 
 def test_the_engines_that_have_it() -> None:
     having = [name for name, engine in engines().items() if "trg" in workloads_of(engine)]
-    assert having == ["jax", "jax-eager"]
-    assert [w for e in engines().values() for w in workloads_of(e)].count("silu") == 3
+    assert having == ["jax", "jax-eager", "jax-scan"]
+    assert [w for e in engines().values() for w in workloads_of(e)].count("silu") == 4
 
 
 @pytest.mark.slow

@@ -120,6 +120,7 @@ class Device:
         """End the region that was opened last."""
         assert region is self.region, "regions are closed in the order in which they were opened"
         self.region = region.parent
+        region.end()
         if self.sink is not None:
             self.sink.emit(region.closed())
         if region.parent is None:

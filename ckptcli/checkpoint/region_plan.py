@@ -92,8 +92,25 @@ def not_held(steps: Iterable[Node]) -> Iterator[tuple[Node, Node]]:
 
 
 def needed_from_outside(nodes: list[Node]) -> set[int]:
-    """Ids of held values that the recomputation of `nodes` may ask for."""
-    return {node.id for node in plan_regions(not_held(nodes)).top}
+    """Ids of held values that the recomputation of the nodes of one outer-most region may ask for.
+
+    What the plans of its regions ask of outside, without the plans: whichever of them computes a
+    value asks for its operands, and passes them outward until one has them or nobody inside does.
+    """
+    found: set[int] = set()
+    seen: set[int] = set()
+    stack = [(node, step.region) for step, node in not_held(nodes)]
+    while stack:
+        node, asking = stack.pop()
+        if node.id in seen:
+            continue
+        seen.add(node.id)
+        owner = owner_of(node)
+        if owner is None or asking is None or owner.root is not asking.root:
+            found.add(node.id)
+        else:
+            stack.extend((parent, owner) for parent in node.parents)
+    return found
 
 
 def _complete(plan: RegionPlan) -> None:
@@ -122,6 +139,4 @@ def _complete(plan: RegionPlan) -> None:
 def _is_inside(node: Node, region: Region) -> bool:
     """Whether `region`, or one inside it, has to compute the value."""
     owner = owner_of(node)
-    while owner is not None and owner.depth > region.depth:
-        owner = owner.parent
-    return owner is region
+    return owner is not None and region.contains(owner)

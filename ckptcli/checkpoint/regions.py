@@ -33,6 +33,9 @@ class Region:
             if it looked for one.
         parent: the region around it.
         depth: 1 for the outer-most.
+        number: in the order in which an outer-most region and those inside it are opened.
+        last_inside: the number of the last region that was opened inside; known once it is closed.
+        opened: (outer-most only) how many regions were opened so far.
         saved_ids: the values that this region's policy saves.
         settled_ids: the values that it does not save, whatever they are named.
         nodes: (outer-most only) every node made inside, inner regions' too.
@@ -45,9 +48,12 @@ class Region:
         "_outermost",
         "depth",
         "held",
+        "last_inside",
         "name",
         "nodes",
+        "number",
         "offloaded_ids",
+        "opened",
         "parent",
         "policy",
         "saved_ids",
@@ -60,6 +66,10 @@ class Region:
         self.parent = parent
         self.depth: int = 1 if parent is None else parent.depth + 1
         self._outermost: Region | None = None if parent is None else parent.root
+        self.opened = 0
+        self.number = self.root.opened
+        self.root.opened += 1
+        self.last_inside: int | None = None
         self.saved_ids: set[int] = set()
         self.settled_ids: set[int] = set()
         self.nodes: list[Node] = []
@@ -70,6 +80,16 @@ class Region:
     def root(self) -> Region:
         """The outer-most region; kept without a reference to itself, which would be a cycle."""
         return self if self._outermost is None else self._outermost
+
+    def end(self) -> None:
+        """No region is opened inside this one any more."""
+        self.last_inside = self.root.opened - 1
+
+    def contains(self, other: Region) -> bool:
+        """Whether `other` is this region or inside it; the depth of either costs nothing."""
+        if other.root is not self.root or other.number < self.number:
+            return False
+        return self.last_inside is None or other.number <= self.last_inside
 
     def recomputes(self, node: Node) -> bool:
         """Whether the value of a node made in this region is computed again; registers the node."""

@@ -122,6 +122,7 @@ def _fired(gates: Sequence[Condition], comparison: RunComparison, name: str) -> 
             entry.base,
             None if comparison.caps else entry.ratios,
             is_reference=False,
+            point=entry.point,
         )
         for entry in comparison.strategies
     ]

@@ -14,7 +14,6 @@ from ckptcli.cli.streams import warn
 from ckptcli.errors import UsageError
 from ckptcli.options.effects import Subject, without_effect
 from ckptcli.options.subjects import FUNCTION
-from ckptcli.peers.function_strategies import parse_function_strategy
 
 if TYPE_CHECKING:
     from ckptcli.cli.line import Line
@@ -27,6 +26,8 @@ SUBJECT = Subject(FUNCTION, "a function")
 
 def saved_function(options: SavedOptions, line: Line) -> None:
     """`ckpt saved --function FILE.py:MAKE`."""
+    from ckptcli.peers.function_strategies import parse_function_strategy
+
     text = options.function.function_text
     assert text is not None
     names, peers = options.strategies.strategy_texts, options.peers

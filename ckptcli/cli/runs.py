@@ -133,8 +133,10 @@ def _record(
 
 
 def _estimate(record: RunRecord) -> str:
+    """The medians so far, of several programs those of the one that is measured."""
+    last = record.rows[-1]
     return ", ".join(
-        f"{record.label(row)} {duration(row.median_s('total'))}" for row in record.rows
+        f"{record.label(row)} {duration(row.median_s('total'))}" for row in record.beside(last)
     )
 
 
@@ -211,11 +213,12 @@ def _exit_code(record: RunRecord, gates: Sequence[Condition], strict: bool, fail
 
     subjects = [
         Subject(
-            record.label(row),
+            record.name_of(row),
             row,
             record.base_of(row),
             row.engine_ratios or row.ratios,
-            row is record.reference,
+            row is record.reference_of(row),
+            row.point,
         )
         for row in record.rows
         if row.reason is None

@@ -23,6 +23,7 @@ from ckptcli.config import (
     read_defaults,
     wrong_value,
 )
+from ckptcli.config.toml_file import MOST_SHOWN_BITS
 from ckptcli.errors import ConfigError
 from ckptcli.options.option import Option
 
@@ -76,6 +77,9 @@ def checked_defaults(found: FoundConfig, options: Mapping[str, Option]) -> Defau
 
 def _refused(option: Option, value: object) -> WrongValue | None:
     """Why the option does not take a value of the right type, if it does not."""
+    too_large = f"which is larger than `{option.flag}` can be"
+    if isinstance(value, int) and value.bit_length() > MOST_SHOWN_BITS:
+        return wrong_value(option.key, value, too_large, "see `ckpt run --help`")
     try:
         for item in value if isinstance(value, list) else [value]:
             type_of(option).convert(item, None, None)
@@ -83,6 +87,5 @@ def _refused(option: Option, value: object) -> WrongValue | None:
         complaint = f"which `{option.flag}` does not take: {error.message.rstrip('.')}"
         return wrong_value(option.key, value, complaint, "see `ckpt run --help`")
     except OverflowError:  # an integer of TOML has no bound
-        complaint = f"which is larger than `{option.flag}` can be"
-        return wrong_value(option.key, value, complaint, "see `ckpt run --help`")
+        return wrong_value(option.key, value, too_large, "see `ckpt run --help`")
     return None

@@ -81,8 +81,13 @@ def _histogram(record: RunRecord, screen: Screen) -> Iterator[str]:
     from ckptcli.measure.histogram import histogram
     from ckptcli.report.distribution import histogram_text
 
-    groups = {visible(record.label(row)): row.seconds("total") for row in _timed(record)}
-    yield histogram_text(histogram(groups), screen.width, screen.unicode)
+    _timed(record)
+    for part in record.parts:
+        rows = [row for row in part.rows if row.samples]
+        groups = {visible(part.label(row)): row.seconds("total") for row in rows}
+        if groups:
+            title = f"{visible(part.title)}\n" if record.programs else ""
+            yield title + histogram_text(histogram(groups), screen.width, screen.unicode)
 
 
 def _timeline(record: RunRecord, screen: Screen) -> Iterator[str]:

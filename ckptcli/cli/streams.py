@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, TextIO
 
 import click
@@ -18,6 +18,7 @@ from ckptcli.visible import visible
 
 if TYPE_CHECKING:
     from ckptcli.measure.record import RunRecord
+    from ckptcli.report.progress_lines import Shown
 
 PIPE_WIDTH = 120
 BAR_WIDTH = 24
@@ -88,7 +89,7 @@ class Progress:
     def __init__(self, quiet: bool) -> None:
         self._shown = not quiet and sys.stderr.isatty()
         self._estimate = ""
-        self._told: Mapping[tuple[str, str], int] = {}
+        self._told: Shown = {}
 
     def tell(self, phase: str, done: int, most: int) -> None:
         """`done` of at most `most` steps of `phase` are complete."""

@@ -20,8 +20,8 @@ def analysed(record: RunRecord) -> RunRecord:
 
 
 def _analysed(row: Row, record: RunRecord) -> Row:
-    base, reference = record.base_of(row), record.reference
-    own = next((r for r in record.rows if r.key == (OURS, row.strategy) and r is not row), None)
+    base, reference, beside_row = record.base_of(row), record.reference_of(row), record.beside(row)
+    own = next((r for r in beside_row if r.key == (OURS, row.strategy) and r is not row), None)
     ratios = None if row is reference else _ratios(row, reference, record)
     beside = None if base is reference else _ratios(row, base, record)
     return replace(
@@ -39,11 +39,12 @@ def _times(row: Row) -> dict[str, Estimate] | None:
 
 
 def _ratios(row: Row, base: Row | None, record: RunRecord) -> dict[str, Ratio]:
-    """For each phase that both time apart; corrected for how many are compared."""
+    """For each phase that both time apart; corrected for how many are compared at all points."""
     if base is None:
         return {}
     pairs = {phase: (row.seconds(phase), base.seconds(phase)) for phase in PHASES}
-    others = sum(other.reason is None for other in record.rows) - 1
+    points = {tuple(other.point.items()) for other in record.rows if other.reason is None}
+    others = sum(other.reason is None for other in record.rows) - len(points)
     return {
         phase: paired_ratio(own_s, base_s, threshold=record.threshold, comparisons=max(1, others))
         for phase, (own_s, base_s) in pairs.items()

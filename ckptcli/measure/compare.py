@@ -1,4 +1,4 @@
-"""Two saved runs of one workload, strategy by strategy.
+"""Two saved runs of one workload, strategy by strategy, of several programs point by point.
 
 Memory is compared exactly. Times of two runs cannot be paired (`ckptcli.measure.bootstrap`), and a
 verdict on them is `unclear`, whatever the interval says, when a run has samples of one process only
@@ -11,44 +11,30 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import TypeAlias
 
 from ckptcli.errors import UsageError
 from ckptcli.measure.bootstrap import unpaired_ratio
+from ckptcli.measure.point import Point, beside_point
 from ckptcli.measure.record import RunRecord
 from ckptcli.measure.rounds import Sample
 from ckptcli.measure.row import PHASES, Row
+from ckptcli.measure.run_pairs import (
+    Difference,
+    Pair,
+    differences,
+    figured,
+    pairs_of,
+    place_of,
+    refuse_other_workload,
+)
 from ckptcli.measure.statistics import Ratio
 
 FEWEST_PROCESSES = 2
 ENOUGH_PROCESSES = 5
 """Simulated: equal programs whose processes differ by 3 % are called different in 32 of 100
 comparisons of 2 processes each, in 10 of 3, in 4 to 7 of 5, in 3 of 10."""
-
-
-_Pair: TypeAlias = tuple[Row, Row]
-"""A strategy of one engine in the base and in the new run."""
-
-
-@dataclass(frozen=True, slots=True)
-class Difference:
-    """A field in which the two runs differ; None is what a run does not have."""
-
-    field: str
-    base: object
-    new: object
-
-    def __str__(self) -> str:
-        if self.base is None or self.new is None:
-            base, new = _named(self.base), _named(self.new)
-            return f"{self.field} is {base} in the base, {new} in the other"
-        return f"{self.field} is `{self.base}` and `{self.new}`"
-
-
-def _named(value: object) -> str:
-    return "not set" if value is None else f"`{value}`"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,13 +57,15 @@ class StrategyComparison:
     """One strategy of one engine in both runs.
 
     Attributes:
-        strategy: how the new run calls it.
+        strategy: how the new run calls it, at its point.
+        point: where its program stands among several, in either run.
         ratios: new over base for each phase that both time; None where a side has no sample.
         saved_bytes, peak_bytes, ledger_peak_bytes, recomputed_nodes: exact figures.
         gradients_identical: bit for bit; None where the seeds differ, or nobody has the bits.
     """
 
     strategy: str
+    point: Point
     base: Row
     new: Row
     ratios: dict[str, Ratio] | None
@@ -87,6 +75,11 @@ class StrategyComparison:
     recomputed_nodes: Change
     gradients_identical: bool | None
 
+    @property
+    def label(self) -> str:
+        """Where its program stands, and how it is called there."""
+        return beside_point(self.point, self.strategy)
+
 
 @dataclass(frozen=True, slots=True)
 class RunComparison:
@@ -95,7 +88,7 @@ class RunComparison:
     Attributes:
         comparisons: how many strategies are in both: verdicts are corrected for it.
         only_base, only_new: strategies without a partner.
-        machine_differences: fields of the machine record that differ.
+        machinedifferences: fields of the machine record that differ.
         caps: why every time verdict is `unclear`; empty if the intervals decide.
         notes: what else to know before believing the figures.
     """
@@ -115,7 +108,7 @@ class RunComparison:
     def unclear(self) -> list[str]:
         """The strategies whose total time got no other verdict than `unclear`, or none."""
         return [
-            entry.strategy
+            entry.label
             for entry in self.strategies
             if entry.ratios is None or entry.ratios["total"].verdict == "unclear"
         ]
@@ -139,26 +132,36 @@ def compare(
     Raises:
         UsageError: different workloads or devices, no strategy in common, or a sample of no time.
     """
-    _refuse_other_workload(base, new)
-    pairs = _pairs(base, new)
-    machines = tuple(_differences(_surroundings(base), _surroundings(new)))
+    varying = tuple(dict.fromkeys([*new.varying, *base.varying]))
+    refuse_other_workload(base, new, varying)
+    pairs = pairs_of(base, new, varying)
+    machines = tuple(differences(_surroundings(base), _surroundings(new)))
     caps = [
         *_process_caps(*_fewest_processes(pairs)),
         *([_machine_cap(machines)] if machines and not allow_different_machines else []),
     ]
     same_seed = base.seed == new.seed
-    common = [row.key for row, _ in pairs]
+    common = [id(row) for pair in pairs for row in pair]
     return RunComparison(
         base=base,
         new=new,
         threshold=threshold,
         comparisons=len(pairs),
         strategies=tuple(
-            _compared(new.label(pair[1]), *pair, threshold, len(pairs), caps, same_seed)
-            for pair in pairs
+            _compared(
+                new.name_of(row),
+                place_of(row, new, varying),
+                was,
+                row,
+                threshold,
+                len(pairs),
+                caps,
+                same_seed,
+            )
+            for was, row in pairs
         ),
-        only_base=tuple(base.label(row) for row in _figured(base) if row.key not in common),
-        only_new=tuple(new.label(row) for row in _figured(new) if row.key not in common),
+        only_base=tuple(base.label(row) for row in figured(base) if id(row) not in common),
+        only_new=tuple(new.label(row) for row in figured(new) if id(row) not in common),
         machine_differences=machines,
         caps=tuple(caps),
         notes=(
@@ -173,26 +176,6 @@ def processes_of(row: Row) -> int:
     return len({sample.process for sample in row.samples})
 
 
-def _refuse_other_workload(base: RunRecord, new: RunRecord) -> None:
-    differences = _differences(
-        {"device": base.device, **base.workload, "title": None},
-        {"device": new.device, **new.workload, "title": None},
-    )
-    if differences:
-        raise UsageError(
-            f"the runs are of different workloads: {', '.join(map(str, differences))}",
-            "compare runs of one workload on one device",
-        )
-
-
-def _differences(base: Mapping[str, object], new: Mapping[str, object]) -> list[Difference]:
-    return [
-        Difference(field, base.get(field), new.get(field))
-        for field in dict.fromkeys([*base, *new])
-        if base.get(field) != new.get(field)
-    ]
-
-
 def _surroundings(record: RunRecord) -> dict[str, object]:
     """The machine, and the library that computes instead of NumPy's version, which may be it."""
     machine = asdict(record.machine)
@@ -200,25 +183,7 @@ def _surroundings(record: RunRecord) -> dict[str, object]:
     return {**machine, "library": record.library}
 
 
-def _figured(record: RunRecord) -> list[Row]:
-    """The rows that have figures."""
-    return [row for row in record.rows if row.reason is None]
-
-
-def _pairs(base: RunRecord, new: RunRecord) -> list[_Pair]:
-    """The rows that both have, in the order of `new`."""
-    by_key = {row.key: row for row in _figured(base)}
-    pairs = [(by_key[row.key], row) for row in _figured(new) if row.key in by_key]
-    if not pairs:
-        named = [", ".join(map(run.label, _figured(run))) or "none" for run in (base, new)]
-        raise UsageError(
-            f"no strategy is in both runs: the base has {named[0]}, the other {named[1]}",
-            "run both with the same --strategy",
-        )
-    return pairs
-
-
-def _fewest_processes(pairs: Sequence[_Pair]) -> tuple[int, int]:
+def _fewest_processes(pairs: Sequence[Pair]) -> tuple[int, int]:
     """Of the base and of the new run: the least that a strategy's samples come from."""
     return min(processes_of(base) for base, _ in pairs), min(processes_of(new) for _, new in pairs)
 
@@ -276,6 +241,7 @@ def _notes(base: RunRecord, new: RunRecord, machines: Sequence[Difference]) -> l
 
 def _compared(
     name: str,
+    point: Point,
     base: Row,
     new: Row,
     threshold: float,
@@ -289,6 +255,7 @@ def _compared(
     ledgers = [None if r.memory is None else r.memory.ledger_peak_bytes for r in (base, new)]
     return StrategyComparison(
         strategy=name,
+        point=point,
         base=base,
         new=new,
         ratios=ratios or None,

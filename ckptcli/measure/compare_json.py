@@ -67,6 +67,7 @@ def _comparison(file: str, comparison: RunComparison) -> dict[str, Any]:
 def _strategy(entry: StrategyComparison) -> dict[str, Any]:
     return {
         "strategy": entry.strategy,
+        "point": dict(entry.point),
         **{f"{phase}_s": _times(entry, phase) for phase in PHASES},
         "saved_bytes": _change(entry.saved_bytes),
         "peak_bytes": _change(entry.peak_bytes),

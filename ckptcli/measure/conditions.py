@@ -16,10 +16,11 @@ from __future__ import annotations
 import operator
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ckptcli import units
 from ckptcli.errors import UnknownNameError, UsageError
+from ckptcli.measure.point import Point, beside_point
 from ckptcli.measure.row import Row
 from ckptcli.measure.statistics import Ratio
 
@@ -59,13 +60,19 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """One row that conditions look at, and what it is compared with."""
+    """One row that conditions look at, and what it is compared with.
+
+    Attributes:
+        name: how a condition calls it: rows of several programs have one name.
+        point: which of several programs it is of.
+    """
 
     name: str
     own: Row
     base: Row | None
     ratios: dict[str, Ratio] | None
     is_reference: bool
+    point: Point = field(default_factory=dict)
 
 
 def parse_condition(text: str) -> Condition:
@@ -127,7 +134,9 @@ def fired(condition: Condition, subjects: Sequence[Subject]) -> list[str]:
         figure = _near_end(condition, subject)
         if figure is not None and condition.holds(figure):
             shown = f"{figure:+.1f} %" if condition.percent else f"{figure:g}"
-            sentences.append(f"{subject.name}: `{condition.text}` holds, at {shown}")
+            sentences.append(
+                f"{beside_point(subject.point, subject.name)}: `{condition.text}` holds, at {shown}"
+            )
     return sentences
 
 

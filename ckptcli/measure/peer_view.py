@@ -38,6 +38,7 @@ class Peer:
     Attributes:
         engine: Name, as in `--engine`.
         strategy: Name, as on the command line.
+        point: Where its program stands among several.
         library: Name and version of the library, for people.
         threads: Threads that it computes with; null if it does not tell.
         reason: Why there are no figures, for people; null if there are.
@@ -68,6 +69,7 @@ class Peer:
     ratio: Ratio | None
     own_ratio: Ratio | None
     passes: Passes
+    point: dict[str, float]
 
 
 def peer_view(row: Row) -> Peer:
@@ -88,6 +90,7 @@ def peer_view(row: Row) -> Peer:
         ratio=None if row.ratios is None else row.ratios.get("total"),
         own_ratio=row.own_ratio,
         passes=row.passes,
+        point=row.point,
     )
 
 

@@ -7,7 +7,7 @@ field holds an array value. Lists that grow with the program are cut to what a p
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Annotated
 
 from ckptcli.measure import OURS
@@ -16,6 +16,7 @@ from ckptcli.measure.machine import Machine
 from ckptcli.measure.memory import PeakLive
 from ckptcli.measure.origin import Origin
 from ckptcli.measure.peer_view import Peer, peer_view
+from ckptcli.measure.point import beside_point
 from ckptcli.measure.row import Row
 from ckptcli.measure.trace import Trace
 
@@ -37,12 +38,32 @@ class Failure:
         phase: Where in the pass, for people.
         message: What the array library said, for people.
         live: What was live at that moment; empty in a pass without an account.
+        point: Where its program stands among several, as in `strategies`.
     """
 
     strategy: str
     phase: str
     message: str
     live: PeakLive
+    point: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def label(self) -> str:
+        """How the row is called that it is instead of."""
+        return beside_point(self.point, self.strategy)
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """One program of several.
+
+    Attributes:
+        point: Where it stands, as in `strategies`.
+        workload: Its name, its title in words, and its settings.
+    """
+
+    point: dict[str, float]
+    workload: Workload
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +73,8 @@ class RunRecord:
     names it.
 
     Attributes:
-        workload: What was run: its name, its title in words, and its settings.
+        workload: What was run: its name, its title in words, and its settings; of several programs
+            the settings that they have in common.
         device: Array library and where it computes.
         library: The array library with its version.
         machine: The machine.
@@ -69,6 +91,8 @@ class RunRecord:
         failures: Strategies that ran out of memory and have no figures.
         children: Of a module of the user's own, the blocks that strategies group, by path.
         origin: When, where and from what the run was made; null in older files.
+        programs: Each program that was run, where an option has several values; empty where there
+            is one.
     """
 
     workload: Workload
@@ -87,33 +111,72 @@ class RunRecord:
     failures: Sequence[Failure] = ()
     children: Sequence[str] = ()
     origin: Origin | None = None
+    programs: Sequence[Program] = ()
 
     @property
     def title(self) -> str:
         """The workload in words."""
         return str(self.workload["title"])
 
-    @property
-    def reference(self) -> Row | None:
-        """What the others are compared with: the one marked, else the first `none`, else none."""
-        figured = [row for row in self.rows if row.reason is None]
-        marked = [row for row in figured if row.reference]
-        named = [row for row in figured if row.strategy == "none"]
+    def workload_of(self, row: Row) -> Workload:
+        """What the row's own program is: its name, its title in words, and its settings."""
+        return next((p.workload for p in self.programs if p.point == row.point), self.workload)
+
+    def title_of(self, row: Row) -> str:
+        """The row's own program in words."""
+        return str(self.workload_of(row)["title"])
+
+    def reference_of(self, row: Row) -> Row | None:
+        """What the rows of a row's program are compared with: the one marked, else the first
+        `none`, else none.
+        """
+        figured = [other for other in self.beside(row) if other.reason is None]
+        marked = [other for other in figured if other.reference]
+        named = [other for other in figured if other.strategy == "none"]
         return next(iter([*marked, *named]), None)
+
+    def beside(self, row: Row) -> list[Row]:
+        """The rows of the row's program."""
+        return [other for other in self.rows if other.point == row.point]
 
     def base_of(self, row: Row) -> Row | None:
         """What a row's memory is held against: `none` of its own engine, else the reference.
 
         None for a row that is held against nothing, as the reference.
         """
-        own = (r for r in self.rows if r.key == (row.engine, "none") and r.reason is None)
-        base = self.reference if row.engine == OURS else next(own, self.reference)
+        beside, reference = self.beside(row), self.reference_of(row)
+        own = (r for r in beside if r.key == (row.engine, "none") and r.reason is None)
+        base = reference if row.engine == OURS else next(own, reference)
         return None if base is row else base
 
     def label(self, row: Row) -> str:
-        """How the row is called in this run: by its strategy where there is one engine."""
+        """How the row is called in this run: where it stands, and its name there."""
+        return beside_point(row.point, self.name_of(row))
+
+    def name_of(self, row: Row) -> str:
+        """How the row is called at its point: by its strategy where there is one engine."""
         one = len({other.engine for other in self.rows}) == 1
         return row.strategy if one else row.name
+
+    @property
+    def varying(self) -> Sequence[str]:
+        """The options that have several values in this run, by their names."""
+        return tuple(dict.fromkeys(name for row in self.rows for name in row.point))
+
+    @property
+    def parts(self) -> list[RunRecord]:
+        """A record for each program, as if it had been run alone: for what shows one at a time.
+
+        The figures are those of the whole, whose verdicts are corrected for all comparisons.
+        """
+        if not self.programs:
+            return [self]
+        return [self._part(program) for program in self.programs]
+
+    def _part(self, program: Program) -> RunRecord:
+        rows = [replace(row, point={}) for row in self.rows if row.point == program.point]
+        failures = [replace(f, point={}) for f in self.failures if f.point == program.point]
+        return replace(self, workload=program.workload, rows=rows, failures=failures, programs=())
 
     @property
     def rows_with_trace(self) -> list[tuple[Row, Trace]]:

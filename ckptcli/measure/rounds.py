@@ -87,7 +87,8 @@ class Plan:
     Attributes:
         reps: this many counted rounds; None looks after 9, 17, 25 and 49.
         warmup: rounds before them, never counted.
-        max_time_s: without `reps`, no new round begins after this many seconds and 9 rounds.
+        max_time_s: without `reps`, no new round begins after this many seconds and `least` rounds.
+        least: without `reps`, at least this many rounds: fewer give no verdict.
         seed: decides the order of the first round.
     """
 
@@ -95,6 +96,7 @@ class Plan:
     warmup: int = 1
     max_time_s: float = 10.0
     seed: int = 0
+    least: int = LOOKS[0]
 
     @property
     def most(self) -> int:
@@ -165,11 +167,11 @@ def _reason_to_stop(rounds: Rounds, plan: Plan, base: str, elapsed_s: float) -> 
     done = len(rounds.counted(base))
     if plan.reps is not None:
         return f"{done} round{'' if done == 1 else 's'}, as asked" if done >= plan.reps else None
-    if done in LOOKS and _narrow_enough(rounds, base):
+    if done in LOOKS and done >= plan.least and _narrow_enough(rounds, base):
         return f"every interval within 1 % after {done} rounds"
     if done >= LOOKS[-1]:
         return f"{done} rounds, the most"
-    if done >= LOOKS[0] and elapsed_s >= plan.max_time_s:
+    if done >= plan.least and elapsed_s >= plan.max_time_s:
         return f"--max-time {plan.max_time_s:g} s after {done} rounds"
     return None
 

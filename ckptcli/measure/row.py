@@ -36,6 +36,9 @@ from ckptcli.measure.trace import Trace
 
 PHASES = ("forward", "backward", "total")
 WORDS = ("wrong", "worse", "effective", "held only", "no effect")
+Identity = tuple[str, str, tuple[tuple[str, float], ...]]
+"""Engine, strategy and point."""
+
 Digest = Annotated[str, Pattern("^[0-9a-f]{64}$")]
 
 
@@ -198,6 +201,8 @@ class Row:
         strategy: Name, as on the command line.
         device: Where it computes: the device line of ckpt's engine, the library of another.
         reference: Whether it was added only to compare with.
+        point: Where its program stands among several, the value of each option that has several
+            by the option's name, such as {"layers": 4}; empty where there is one program.
         engine: Name, as in `--engine`; ckpt's own is `ckpt`.
         library: Name and version of the library that computes, for people.
         threads: Threads that the library computes with; null if it does not tell.
@@ -235,6 +240,7 @@ class Row:
     reason: str | None = None
     failed: bool = False
     regions: Sequence[Sequence[str]] = ()
+    point: dict[str, float] = field(default_factory=dict)
     agreement: Agreement | None = None
     plain_agreement: Agreement | None = None
     counterpart: str | None = None
@@ -271,8 +277,13 @@ class Row:
 
     @property
     def key(self) -> tuple[str, str]:
-        """What a run has once."""
+        """What a run of one program has once."""
         return self.engine, self.strategy
+
+    @property
+    def identity(self) -> Identity:
+        """What a run has once."""
+        return self.engine, self.strategy, tuple(self.point.items())
 
     @property
     def samples(self) -> Sequence[Sample]:

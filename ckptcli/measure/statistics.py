@@ -110,6 +110,19 @@ def interval_rank(count: int, level: float) -> int | None:
     return rank
 
 
+def fewest_samples(comparisons: int) -> int:
+    """How many samples there have to be for a verdict on one of so many comparisons."""
+    count = 1
+    while interval_rank(count, corrected_level(comparisons)) is None:
+        count += 1
+    return count
+
+
+def corrected_level(comparisons: int) -> float:
+    """The level at which each of so many verdicts is taken."""
+    return 1.0 - (1.0 - LEVEL) / comparisons
+
+
 def median_interval(samples: Sequence[float], level: float = LEVEL) -> tuple[float, float] | None:
     """The order-statistic interval of the median; None under too few samples."""
     rank = interval_rank(len(samples), level)
@@ -161,7 +174,7 @@ def paired_ratio(
     logs = [math.log(a / b) for a, b in zip(own, reference)]
     shown = median_interval(logs)
     low, high = shown or (min(logs), max(logs))
-    strict = median_interval(logs, 1.0 - (1.0 - LEVEL) / comparisons)
+    strict = median_interval(logs, corrected_level(comparisons))
     return Ratio(
         math.exp(statistics.median(logs)),
         math.exp(low),

@@ -98,6 +98,7 @@ class Engine(Protocol):
         summary: one line for help and docs.
         library: the module to import.
         extra: the extra of ckptcli that installs it.
+        programs: what programs of workloads register under that it runs.
         waits_for_threads: whether its threads wait for each other at the end of every op.
     """
 
@@ -105,6 +106,7 @@ class Engine(Protocol):
     summary: ClassVar[str]
     library: ClassVar[str]
     extra: ClassVar[str]
+    programs: ClassVar[str]
     waits_for_threads: ClassVar[bool]
 
     @property
@@ -130,7 +132,7 @@ class Engine(Protocol):
 
 
 Program = Callable[[Any, Sequence[LayerRegion]], Any]
-"""From a workload and its regions to what one library's engines run, of a type of their own."""
+"""From a workload and its regions to what some engines run, of a type of their own."""
 
 _REGISTRY: dict[str, type[Engine]] = {}
 _PROGRAMS: dict[tuple[str, str], Program] = {}
@@ -145,11 +147,13 @@ def register(engine: EngineClass) -> EngineClass:
     return engine
 
 
-def program(library: str, workload: str) -> Callable[[ProgramMaker], ProgramMaker]:
-    """Decorator: what it decorates makes the library's program of the workload of that name."""
+def program(programs: str, workload: str) -> Callable[[ProgramMaker], ProgramMaker]:
+    """Decorator: what it decorates makes the program of the workload of that name, for the engines
+    whose `programs` it says.
+    """
 
     def registered(maker: ProgramMaker) -> ProgramMaker:
-        _PROGRAMS[library, workload] = maker
+        _PROGRAMS[programs, workload] = maker
         return maker
 
     return registered
@@ -162,19 +166,19 @@ def engines() -> dict[str, type[Engine]]:
 
 
 def workloads_of(engine: Engine | type[Engine]) -> list[str]:
-    """The names of the workloads that the engine's library has a program of."""
+    """The names of the workloads that the engine has a program of."""
     _import_files()
-    return sorted(name for library, name in _PROGRAMS if library == engine.library)
+    return sorted(name for programs, name in _PROGRAMS if programs == engine.programs)
 
 
-def program_of(library: str, workload: Workload, regions: Sequence[LayerRegion]) -> Any:
-    """The library's program of the workload.
+def program_of(programs: str, workload: Workload, regions: Sequence[LayerRegion]) -> Any:
+    """The program of the workload that engines with these `programs` run.
 
     Raises:
         NoPeer: a policy that the library has no counterpart for.
     """
     _import_files()
-    return _PROGRAMS[library, name_of(workload)](workload, regions)
+    return _PROGRAMS[programs, name_of(workload)](workload, regions)
 
 
 def name_of(workload: Workload) -> str:

@@ -48,6 +48,7 @@ class _JaxEngine:
 
     library: ClassVar[str] = "jax"
     extra: ClassVar[str] = "jax"
+    programs: ClassVar[str] = "jax"
     waits_for_threads: ClassVar[bool] = False
 
     @property
@@ -87,7 +88,7 @@ class CompiledJaxEngine(_JaxEngine):
     summary: ClassVar[str] = "JAX, value and gradient compiled into one program"
 
     def network(self, workload: Workload, regions: Sequence[LayerRegion]) -> CompiledJaxNetwork:
-        return CompiledJaxNetwork(program_of(self.library, workload, regions))
+        return CompiledJaxNetwork(program_of(self.programs, workload, regions))
 
 
 @register
@@ -98,7 +99,7 @@ class EagerJaxEngine(_JaxEngine):
     summary: ClassVar[str] = "JAX without jit, jax.vjp and its function"
 
     def network(self, workload: Workload, regions: Sequence[LayerRegion]) -> EagerJaxNetwork:
-        return EagerJaxNetwork(program_of(self.library, workload, regions))
+        return EagerJaxNetwork(program_of(self.programs, workload, regions))
 
 
 class _JaxNetwork:

@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 import jax
 import numpy as np
 
-from ckptcli.peers.base import NoPeer, PeerNetwork, Values
+from ckptcli.peers.base import NoPeer, Packed, PeerNetwork, Values
 from ckptcli.peers.function_strategies import NONE, OWN, FunctionStrategy
 from ckptcli.peers.jax_engine import CompiledJaxNetwork, EagerJaxNetwork
 from ckptcli.peers.jax_evaluate import (
@@ -190,6 +190,11 @@ def real_dtype(arrays: Sequence[Any]) -> str:
 
 class CompiledFunction(_OwnValues, CompiledJaxNetwork):
     """Loss and gradient compiled into one program."""
+
+    def packed(self) -> Packed | None:
+        if any(jax.dtypes.issubdtype(a.dtype, jax.dtypes.extended) for a in self.x):
+            raise NoPeer("a key of jax.random among its arguments is no array of the host")
+        return super().packed()
 
 
 class EagerFunction(_OwnValues, EagerJaxNetwork):

@@ -3,7 +3,8 @@
 The forward program returns the loss and the residuals: its outputs that are not its inputs are
 what is saved. The backward program is what the residuals are fed to: each product in it beyond the
 gradient's own is computed again. Both are counted in the program that JAX traces, before a compiler
-fuses or drops anything.
+fuses or drops anything. A loop (`lax.scan`) holds a residual of its body stacked over its turns, in
+one array with the bytes of all, and what its body computes runs once a turn.
 
 Source: public functions alone, `jax.vjp`, `jax.make_jaxpr`, `jax.eval_shape`; that the function
 which `jax.vjp` returns is a pytree of its residuals is documented there.
@@ -45,7 +46,7 @@ def residuals(loss: Callable[[Any, Any], Any], weights: Sequence[Any], x: Any) -
 
     program = jax.make_jaxpr(backward)(leaves, value)
     sizes = [int(np.prod(v.aval.shape)) * v.aval.dtype.itemsize for v in saved]
-    return Residuals(sum(sizes), len(sizes), Counter(_primitives(program.jaxpr)))
+    return Residuals(sum(sizes), len(sizes), primitive_calls(program.jaxpr))
 
 
 def _new_outputs(program: Any, besides: int) -> list[Any]:
@@ -60,13 +61,21 @@ def _new_outputs(program: Any, besides: int) -> list[Any]:
     return variables
 
 
-def _primitives(program: Any) -> Iterator[str]:
-    """The name of every equation's primitive, those of inner programs included."""
-    programs = [program]
+def primitive_calls(program: Any) -> Counter[str]:
+    """How often each primitive of a program (a jaxpr) runs, by name.
+
+    Inner programs are included, the body of a `scan` once for each of its turns. How often a
+    `while` runs is not known before it does: its body counts once.
+    """
+    calls: Counter[str] = Counter()
+    programs = [(program, 1)]
     while programs:
-        for equation in programs.pop().eqns:
-            yield equation.primitive.name
-            programs.extend(_inner(equation))
+        current, times = programs.pop()
+        for equation in current.eqns:
+            calls[equation.primitive.name] += times
+            turns = equation.params["length"] if equation.primitive.name == "scan" else 1
+            programs.extend((inner, times * turns) for inner in _inner(equation))
+    return calls
 
 
 def _inner(equation: Any) -> Iterator[Any]:

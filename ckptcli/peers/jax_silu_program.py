@@ -20,7 +20,7 @@ class JaxSilu:
     def __init__(self, workload: SiluWorkload, regions: Sequence[LayerRegion]) -> None:
         self.parameters, self.x = workload.arrays
         self.tolerance = TOLERANCES[workload.dtype]
-        self._calls = [(r.size, checkpointed(_layers, r.policy)) for r in regions]
+        self._calls = [(r.size, checkpointed(silu_layers, r.policy)) for r in regions]
 
     def loss(self, weights: Sequence[Any], x: Any) -> Any:
         h, first = x, 0
@@ -31,13 +31,19 @@ class JaxSilu:
 
     def recomputed(self, backward_calls: Counter[str]) -> dict[str, int]:
         own_products = 2 * len(self.parameters) - 1  # the input needs no gradient
-        return {
-            "matmul": backward_calls["dot_general"] - own_products,
-            "sigmoid": backward_calls["logistic"],
-        }
+        return recomputed_ops(backward_calls, own_products)
 
 
-def _layers(h: Any, weights: Sequence[Any]) -> Any:
+def recomputed_ops(backward_calls: Counter[str], own_products: int) -> dict[str, int]:
+    """Op -> how often backward computes it again, where the gradient's own products are so many."""
+    return {
+        "matmul": backward_calls["dot_general"] - own_products,
+        "sigmoid": backward_calls["logistic"],
+    }
+
+
+def silu_layers(h: Any, weights: Sequence[Any]) -> Any:
+    """Layers one after the other, their values named."""
     import jax
     from jax.ad_checkpoint import checkpoint_name
 

@@ -40,7 +40,18 @@ class JaxTrg:
         self.parameters = list(workload.parameters().values())
         self.tolerance = TOLERANCES[workload.dtype][workload.steps > SHORT]
         self._steps = workload.steps
-        self._groups = _groups(svd_with_rule(workload.svd_eps), workload.ranks, regions)
+        self._groups = self._grouped(svd_with_rule(workload.svd_eps), workload.ranks, regions)
+
+    def _grouped(
+        self, svd: Svd, ranks: Sequence[int], regions: Sequence[LayerRegion]
+    ) -> list[Steps]:
+        """The steps of each region, under its checkpoint."""
+        groups, first = [], 0
+        for region in regions:
+            part = ranks[first : first + region.size]
+            groups.append(checkpointed(_group(svd, part), region.policy))
+            first += region.size
+        return groups
 
     def loss(self, parameters: Sequence[Any], x: Any) -> Any:
         import jax.numpy as jnp
@@ -54,16 +65,6 @@ class JaxTrg:
             "svd": backward_calls["svd"],
             "matmul": backward_calls["dot_general"] - own_products,
         }
-
-
-def _groups(svd: Svd, ranks: Sequence[int], regions: Sequence[LayerRegion]) -> list[Steps]:
-    """The steps of each region, under its checkpoint."""
-    groups, first = [], 0
-    for region in regions:
-        part = ranks[first : first + region.size]
-        groups.append(checkpointed(_group(svd, part), region.policy))
-        first += region.size
-    return groups
 
 
 def _group(svd: Svd, ranks: Sequence[int]) -> Steps:

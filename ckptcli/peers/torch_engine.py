@@ -53,6 +53,7 @@ class TorchEngine:
     summary: ClassVar[str] = "PyTorch eager, torch.utils.checkpoint"
     library: ClassVar[str] = "torch"
     extra: ClassVar[str] = "torch"
+    programs: ClassVar[str] = "torch"
     waits_for_threads: ClassVar[bool] = True
 
     @property
@@ -86,7 +87,7 @@ class TorchEngine:
         return is_out_of_memory(error)
 
     def network(self, workload: Workload, regions: Sequence[LayerRegion]) -> TorchNetwork:
-        network: TorchNetwork = program_of(self.library, workload, regions)
+        network: TorchNetwork = program_of(self.programs, workload, regions)
         return network
 
 

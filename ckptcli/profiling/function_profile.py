@@ -9,7 +9,7 @@ Invariant: nothing is compiled or computed before the function was traced twice 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,12 +18,11 @@ from ckptcli.checkpoint.user_code import running
 from ckptcli.errors import ProgramError
 from ckptcli.measure.origin import read_origin
 from ckptcli.measure.record import RunRecord
-from ckptcli.measure.resident import resident_rise_bytes
 from ckptcli.measure.rounds import Plan
-from ckptcli.measure.row import Row
+from ckptcli.measure.row import Agreement
 from ckptcli.measure.stability import read_load, stability_warnings
 from ckptcli.peers.agreement import agreement, distance
-from ckptcli.peers.base import Engine, NoPeer, PeerNetwork, Values
+from ckptcli.peers.base import Engine, NoPeer, Values
 from ckptcli.peers.function_strategies import NONE, FunctionStrategy
 from ckptcli.peers.jax_function import SMALLER, UserFunction, load_function
 from ckptcli.peers.jax_function_rows import (
@@ -37,8 +36,8 @@ from ckptcli.peers.jax_not_finite import first_not_finite
 from ckptcli.peers.jax_saved import function_residuals, names_in
 from ckptcli.peers.jax_trial import blamed, tried
 from ckptcli.profiling.own_program import Finished, OwnRun, Tell, divergence
-from ckptcli.profiling.peer_passes import SPREADS, WIDEST
-from ckptcli.profiling.rows import empty_row, outcome_of, without_figures
+from ckptcli.profiling.peer_passes import SPREADS, WIDEST, PeerPass
+from ckptcli.profiling.rows import outcome_of
 
 COMPILED = "jax"
 
@@ -61,20 +60,22 @@ class Expected:
     dtype: str
     op_by_op: float
 
-    def kept(self, values: Values) -> Values:
-        """The values with settled gradients alone."""
+    def beside(self, values: Values) -> Agreement:
+        """How far values are from these, in the loss and in the settled gradients."""
+        return agreement(
+            self._kept(self.values), self._kept(values), self.dtype, self.tolerance, NONE
+        )
+
+    def _kept(self, values: Values) -> Values:
         return Values(values.loss, [values.gradients[position] for position in self.settled])
 
 
-@dataclass(slots=True)
-class _Pass:
+class _Pass(PeerPass):
     """One strategy in one engine: its program and network, and the row so far."""
 
-    row: Row
     program: FunctionProgram | None = None
-    network: PeerNetwork | None = None
     values: Values | None = None
-    expected: Expected | None = field(default=None, repr=False)
+    expected: Expected | None = None
 
     def measure(self) -> None:
         """Fill in what one pass holds, and how far its values are from those of `none`."""
@@ -83,26 +84,18 @@ class _Pass:
             return
         measured = network.measure()
         held = function_residuals(program)
-        memory = replace(
-            measured.memory,
-            saved_bytes=held.saved_bytes,
-            saved_tensors=held.saved_tensors,
-            process_peak_bytes=resident_rise_bytes(network),
-        )
         check = network.check(network.backward(network.forward()))
         self.row = replace(
             self.row,
-            memory=memory,
+            memory=replace(
+                measured.memory, saved_bytes=held.saved_bytes, saved_tensors=held.saved_tensors
+            ),
             outcome=outcome_of(self.values, check, measured.recomputed_by_op),
             compile_s=measured.compile_s,
-            agreement=agreement(
-                expected.kept(expected.values),
-                expected.kept(self.values),
-                expected.dtype,
-                expected.tolerance,
-                NONE,
-            ),
+            compiled=measured.compiled,
+            agreement=expected.beside(self.values),
         )
+        self.measure_process_peak()
 
 
 def profile_function(
@@ -163,21 +156,22 @@ def _opened(engine: Engine, strategy: FunctionStrategy, rows: FunctionRows) -> _
     Raises:
         ProgramError: it fails without checkpoints.
     """
-    row = empty_row(engine, strategy)
+    this = _Pass(engine, strategy)
     try:
-        program = rows.program(strategy)
+        this.program = rows.program(strategy)
     except NoPeer as reason:
-        return _Pass(without_figures(row, str(reason)))
+        this.leave_out(str(reason))
+        return this
     try:
         with blamed(rows.user.text):
-            network = network_of(engine.name, program)
-            values = network.values(network.backward(network.forward()))
+            this.network = network_of(engine.name, this.program)
+            this.values = this.network.values(this.network.backward(this.network.forward()))
     except ProgramError as error:
         if strategy.keyword == NONE:
             raise
-        why = f"it fails under this checkpoint: {error.message}"
-        return _Pass(replace(without_figures(row, why), failed=True))
-    return _Pass(row, program, network, values)
+        this.leave_out(f"it fails under this checkpoint: {error.message}")
+        this.row = replace(this.row, failed=True)
+    return this
 
 
 def _expected(reference: _Pass, rows: FunctionRows) -> Expected:
@@ -259,24 +253,14 @@ def _compiler(
     name: str, program: FunctionProgram, values: Values, expected: Expected, text: str
 ) -> Iterator[str]:
     """Where a row differs, whether it does so op by op too."""
-    known = _beside(expected, values)
+    known = expected.beside(values)
     if known.agrees:
         return
-    alone = _beside(expected, op_by_op(program, text))
+    alone = expected.beside(op_by_op(program, text))
     word = "agrees" if alone.agrees else "differs too"
     yield (
         f"{name}: loss and gradients are {known.loss_relative:.2g} and "
         f"{known.gradient_relative:.2g} away from those of `none`; op by op, without the compiler, "
         f"the same row {word} ({alone.gradient_relative:.2g}): `ckpt check --function {text}` "
         "names the first value that is recomputed otherwise"
-    )
-
-
-def _beside(expected: Expected, values: Values) -> Any:
-    return agreement(
-        expected.kept(expected.values),
-        expected.kept(values),
-        expected.dtype,
-        expected.tolerance,
-        NONE,
     )

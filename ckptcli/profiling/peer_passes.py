@@ -33,7 +33,7 @@ from ckptcli.peers.base import (
 )
 from ckptcli.profiling.fresh_process import in_fresh_process
 from ckptcli.profiling.out_of_memory import PassOutOfMemory, raise_told, told_as_failure
-from ckptcli.profiling.rows import empty_row, outcome_of, passes_of, without_figures
+from ckptcli.profiling.rows import Named, empty_row, outcome_of, passes_of, without_figures
 from ckptcli.workloads.base import Workload
 
 MOVES = 3
@@ -67,7 +67,7 @@ class PeerPass:
     Without a network there is no peer: the row says why, and `failure` if memory ran out.
     """
 
-    def __init__(self, engine: Engine, strategy: Strategy) -> None:
+    def __init__(self, engine: Engine, strategy: Named) -> None:
         self.engine = engine
         self.row = empty_row(engine, strategy)
         self.network: PeerNetwork | None = None

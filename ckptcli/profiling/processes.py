@@ -21,6 +21,7 @@ from typing import IO
 from ckptcli.errors import CkptError
 from ckptcli.exit_codes import STOPPED
 from ckptcli.measure.analysis import analysed
+from ckptcli.measure.point import Point
 from ckptcli.measure.record import RunRecord
 from ckptcli.measure.record_json import read_record
 from ckptcli.measure.row import Passes, Row
@@ -58,8 +59,11 @@ def run_in_processes(
         for done in range(processes):
             progress("process", done, processes)
             told = _run(arguments)
-            if told.record is not None and (told.stopped is None or _adds(told.record, records)):
-                records.append(told.record)
+            record = told.record
+            if record is not None and told.stopped is not None and records:
+                record = _complete(record)
+            if record is not None:
+                records.append(record)
             if told.stopped is not None:
                 raise KeyboardInterrupt(told.stopped)
             finished(replace(merged(records), partial=done + 1 < processes))
@@ -71,11 +75,15 @@ def run_in_processes(
     return merged(records)
 
 
-def _adds(stopped: RunRecord, records: Sequence[RunRecord]) -> bool:
-    """Whether a process that was stopped has what others lack: before its first round it may not
-    even have every strategy.
+def _complete(stopped: RunRecord) -> RunRecord | None:
+    """Of a process that was stopped the programs with a complete round, which others lack; None if
+    there is none. Before its first round a program may not even have every strategy.
     """
-    return stopped.rounds > 0 or not records
+    parts = [part for part in stopped.parts if part.rounds > 0]
+    kept = [program for program, part in zip(stopped.programs, stopped.parts) if part.rounds > 0]
+    points = [program.point for program in kept]
+    rows = [row for row in stopped.rows if row.point in points or not stopped.programs]
+    return replace(stopped, rows=rows, programs=kept) if parts else None
 
 
 def _run(arguments: Sequence[str]) -> _Told:
@@ -129,32 +137,44 @@ def _text_of(file: IO[bytes]) -> str:
 def merged(records: Sequence[RunRecord]) -> RunRecord:
     """One record with the samples of all; memory and trace are those of the first.
 
-    A row that one of them lacks is left out, as a strategy of ckpt's own that ran out of memory.
+    A row that one of them lacks is left out, as a strategy of ckpt's own that ran out of memory. A
+    process that was stopped may lack whole programs: of these the others' samples are taken.
     """
-    known = [{row.key: row for row in record.rows} for record in records]
+    known = [{row.identity: row for row in record.rows} for record in records]
+    whole_points = [_points(record) for record in records]
     whole = replace(
         records[0],
         processes=len(records),
         rows=tuple(
-            _merged([rows[first.key] for rows in known])
+            _merged([rows.get(first.identity) for rows in known])
             for first in records[0].rows
-            if all(first.key in rows for rows in known)
+            if all(
+                first.identity in rows or first.point not in points
+                for rows, points in zip(known, whole_points)
+            )
         ),
-        failures=tuple({f.strategy: f for record in records for f in record.failures}.values()),
+        failures=tuple({f.label: f for record in records for f in record.failures}.values()),
         warnings=tuple(dict.fromkeys(text for record in records for text in record.warnings)),
         stopped=f"{sum(record.rounds for record in records)} rounds in {len(records)} processes",
     )
     return analysed(whole)
 
 
-def _merged(rows: Sequence[Row]) -> Row:
-    """A row without figures in one process has none at all, for the reason given there."""
-    refused = next((row for row in rows if row.reason is not None), None)
+def _points(record: RunRecord) -> list[Point]:
+    """Where the programs stand that a process has told of."""
+    return [*(row.point for row in record.rows), *(f.point for f in record.failures)]
+
+
+def _merged(rows: Sequence[Row | None]) -> Row:
+    """The row of each process, None of one that did not come to it. A row without figures in one
+    process has none at all, for the reason given there.
+    """
+    known = [(process, row) for process, row in enumerate(rows) if row is not None]
+    refused = next((row for _, row in known if row.reason is not None), None)
     if refused is not None:
         return refused
     counted = tuple(
-        replace(sample, process=process)
-        for process, row in enumerate(rows)
-        for sample in row.samples
+        replace(sample, process=process) for process, row in known for sample in row.samples
     )
-    return replace(rows[0], passes=Passes(rows[0].passes.warmup, counted))
+    first = known[0][1]
+    return replace(first, passes=Passes(first.passes.warmup, counted))

@@ -16,7 +16,7 @@ from ckptcli.measure.machine import Accelerator, Machine, read_machine
 from ckptcli.measure.origin import read_origin
 from ckptcli.measure.record import RunRecord
 from ckptcli.measure.rounds import Plan
-from ckptcli.measure.stability import read_load, stability_warnings
+from ckptcli.measure.stability import Load, read_load, stability_warnings
 from ckptcli.options.workload import WorkloadOptions
 from ckptcli.profiling.job import Job, Progress
 from ckptcli.workloads.base import Workload
@@ -62,6 +62,7 @@ def profile(
         UsageError: no strategy, several cases, or a workload that the engines cannot run.
         PassOutOfMemory: no strategy fits; one that does not is left out and told in `failures`.
     """
+    before = read_load()
     chosen = [parse_strategy(s) if isinstance(s, str) else s for s in strategies]
     if not chosen:
         raise UsageError("no strategy to profile", "name at least one")
@@ -78,14 +79,20 @@ def profile(
         origin=read_origin(command),
         engines=engines,
     )
-    return _carried_out(job, progress or silent, finished)
+    record = carried_out(job, progress or silent, finished)
+    return with_doubts(record, before, job.waiting())
 
 
-def _carried_out(
+def carried_out(
     job: Job, tell: Progress, finished: Callable[[RunRecord], None] | None
 ) -> RunRecord:
+    """The record of a job, without what the machine's state says of it.
+
+    Raises:
+        UsageError: a workload that the engines cannot run.
+        PassOutOfMemory: no strategy fits.
+    """
     check_engines(job.engines, job.workload, job.device.backend)
-    before = read_load()
     with job.device.backend.quiet():
         job.run_memory_passes(tell)
         job.tell_spread()
@@ -94,9 +101,13 @@ def _carried_out(
     if rounds.interrupted:
         done = len(rounds.counted(job.strategies[0].name))
         job.notes.append(f"{rounds.stopped}: the figures are partial, from {done} complete rounds")
-    record = job.record(rounds, rounds.interrupted)
+    return job.record(rounds, rounds.interrupted)
+
+
+def with_doubts(record: RunRecord, before: Load, waiting: str | None) -> RunRecord:
+    """The record with what puts its times in doubt; see `stability_warnings`."""
     return replace(
-        record, warnings=(*record.warnings, *stability_warnings(record, before, job.waiting()))
+        record, warnings=(*record.warnings, *stability_warnings(record, before, waiting))
     )
 
 

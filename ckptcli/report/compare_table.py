@@ -29,7 +29,7 @@ def strategy_table(entry: StrategyComparison) -> Table:
     sentences below, the base in the new figure and its ratio.
     """
     columns = (
-        Column(entry.strategy, 0, "text"),
+        Column(entry.label, 0, "text"),
         Column("base", 3),
         Column("new", 1),
         Column("new / base", 2, short="ratio"),
@@ -52,7 +52,7 @@ def whole_table(comparison: RunComparison) -> Table:
 def _row(entry: StrategyComparison) -> tuple[Cell, ...]:
     nodes = entry.recomputed_nodes
     return (
-        Cell(entry.strategy),
+        Cell(entry.label),
         *(_from(change) for change in (entry.saved_bytes, entry.peak_bytes)),
         Cell(_known(nodes.new), "" if nodes.base == nodes.new else f"from {_known(nodes.base)}"),
         _split(time_text(entry.new, "total")),
@@ -140,11 +140,11 @@ def readings(comparison: RunComparison) -> Iterator[str]:
 
 def _verdict(entry: StrategyComparison) -> str:
     if entry.ratios is None:
-        return f"{entry.strategy}: no time verdict: a run has no complete round"
+        return f"{entry.label}: no time verdict: a run has no complete round"
     ratio = entry.ratios["total"]
     kind = "95 %" if ratio.exact else "range"
     return (
-        f"{entry.strategy}: {ratio.verdict}: the new run takes {units.ratio(ratio.median)} the "
+        f"{entry.label}: {ratio.verdict}: the new run takes {units.ratio(ratio.median)} the "
         f"time [{ratio.low:.3f} {ratio.high:.3f}, {kind}]"
     )
 

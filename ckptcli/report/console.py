@@ -121,9 +121,12 @@ def _details(record: RunRecord, screen: Screen, verbose: bool) -> Iterator[Part]
 
 
 def _pictures(record: RunRecord, screen: Screen) -> Iterator[Part]:
-    for draw in (timeline_text, live_bars):
-        picture = draw(record, screen)
-        if picture:
+    for part in record.parts:
+        pictures = [drawn for draw in (timeline_text, live_bars) if (drawn := draw(part, screen))]
+        if pictures and record.programs:
+            yield ""
+            yield screen.wrapped(part.title, style="bold")
+        for picture in pictures:
             yield ""
             yield from picture
 

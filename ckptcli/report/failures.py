@@ -13,7 +13,7 @@ SHOWN = 12
 def failure_lines(failure: Failure) -> Iterator[str]:
     """What happened, and the largest storages that were live at that moment."""
     live = failure.live
-    yield f"Error: {failure.strategy}: out of memory in {failure.phase}: {failure.message}"
+    yield f"Error: {failure.label}: out of memory in {failure.phase}: {failure.message}"
     if not live.total_tensors:
         return
     storages = units.count(live.total_tensors, "storage")

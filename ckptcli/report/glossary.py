@@ -142,8 +142,8 @@ GLOSSARY = {
     "for, operands first. A held value is taken, any other is computed again.",
     "visits": "Of `ckpt log --sort before-5679`: how often the sort of a retrieval has a node in "
     "hand, once a retrieval today. The old sort went through a node's operands for each way to it.",
-    "look-ups": "Of the same: how often the old sort looked for an id in the list that it was "
-    "making, from the front, by comparisons of two ids.",
+    "look-ups": "Of `ckpt log --sort before-5679`: how often the old sort looked for an id in the "
+    "list that it was making, from the front, by comparisons of two ids.",
     "n_required": "Burn's name for how often the backward pass needs a value: counted before its "
     "first step, so that the value is let go with its last use.",
     "retrieval": "A backward step asking for the value of a node; Burn's log has a line for each.",
@@ -212,7 +212,7 @@ GLOSSARY = {
     "identical": "Of gradients: every bit of every gradient is the reference's; DIFFER otherwise.",
     # In other libraries.
     "engine": "A library that runs a workload natively beside ckpt (`--engine`): `torch` (silu), "
-    "`jax` compiled and `jax-eager` (silu, trg).",
+    "`jax` compiled, `jax-eager` op by op and `jax-scan` with a loop over layers (silu, trg).",
     "peer": "One strategy in another library, timed in the same rounds. Its row is n/a where the "
     "library has no counterpart.",
     "agrees": "Of a peer: loss and gradients are within 1e-5 of ckpt's in float32, 1e-12 in "

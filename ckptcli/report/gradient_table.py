@@ -5,11 +5,14 @@ Made for records whose rows have a `gradient`; the experiment of the second seed
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ckptcli import units
+from ckptcli.measure.point import point_text
 from ckptcli.measure.record import RunRecord
 from ckptcli.measure.row import Outcome, Row
 from ckptcli.report.cells import Cell, Column, Table
-from ckptcli.report.run_table import gradients_word
+from ckptcli.report.run_table import gradients_word, point_cells, point_columns
 
 DIGITS = 15
 """Of a float64, one more than is sure."""
@@ -39,8 +42,22 @@ AGREES = 1e-6
 
 
 def gradient_lines(record: RunRecord) -> list[str]:
-    """The loss, and what theory and a finite difference say; empty without gradients."""
-    outcome = _first_outcome(record)
+    """The loss, and what theory and a finite difference say, of each program; empty without
+    gradients.
+    """
+    return [line for rows in _by_program(record) for line in _lines(rows, record)]
+
+
+def _by_program(record: RunRecord) -> list[list[Row]]:
+    """The rows of each program, in the order of the record."""
+    rows: dict[tuple[object, ...], list[Row]] = {}
+    for row in record.rows:
+        rows.setdefault(tuple(row.point.items()), []).append(row)
+    return list(rows.values())
+
+
+def _lines(rows: Sequence[Row], record: RunRecord) -> list[str]:
+    outcome = _first_outcome(rows)
     if outcome is None:
         return []
     name = record.workload.get("loss_name", "loss")
@@ -51,7 +68,9 @@ def gradient_lines(record: RunRecord) -> list[str]:
         lines.append(f"exact gradient = {gradient:.{DIGITS}f}")
     if outcome.finite_difference is not None:
         lines.append(f"finite difference = {outcome.finite_difference:.{DIGITS}f}")
-    return lines
+    if not rows[0].point:
+        return lines
+    return [f"{point_text(rows[0].point)}: {', '.join(lines)}"]
 
 
 def gradient_table(record: RunRecord) -> Table | None:
@@ -59,23 +78,29 @@ def gradient_table(record: RunRecord) -> Table | None:
 
     None for a program without one number to differentiate by.
     """
-    if _first_outcome(record) is None:
+    if _first_outcome(record.rows) is None:
         return None
-    return Table(COLUMNS, [_cells(row, record) for row in record.rows])
+    return Table(
+        [*point_columns(record), *COLUMNS],
+        [
+            [*point_cells(row, record), *_cells(row, _first_outcome(rows), record)]
+            for rows in _by_program(record)
+            for row in rows
+        ],
+    )
 
 
-def _first_outcome(record: RunRecord) -> Outcome | None:
-    outcomes = (row.outcome for row in record.rows)
+def _first_outcome(rows: Sequence[Row]) -> Outcome | None:
+    outcomes = (row.outcome for row in rows)
     return next((o for o in outcomes if o is not None and o.gradient is not None), None)
 
 
-def _cells(row: Row, record: RunRecord) -> tuple[Cell, ...]:
+def _cells(row: Row, evidence: Outcome | None, record: RunRecord) -> tuple[Cell, ...]:
     gradient = None if row.outcome is None else row.outcome.gradient
-    evidence = _first_outcome(record)
     exact = None if evidence is None or evidence.exact is None else evidence.exact[1]
     difference = None if evidence is None else evidence.finite_difference
     texts = (
-        record.label(row),
+        record.name_of(row),
         units.UNKNOWN if gradient is None else f"{gradient:.{DIGITS}f}",
         _distance(gradient, exact, "+.1e"),
         _distance(gradient, difference, ".1e").lstrip("-"),

@@ -12,10 +12,10 @@ from ckptcli import units
 from ckptcli.measure.memory import Memory
 from ckptcli.measure.record import RunRecord
 from ckptcli.measure.rounds import Sample
-from ckptcli.measure.row import Row
+from ckptcli.measure.row import Identity, Row
 
-Shown = Mapping[tuple[str, str], int]
-"""Engine and strategy -> how many passes of it were told of; a row that is not in it is new."""
+Shown = Mapping[Identity, int]
+"""How many passes of a row were told of; one that is not in it is new."""
 
 
 def row_lines(row: Row, record: RunRecord, verbose: bool) -> Iterator[str]:
@@ -39,15 +39,15 @@ def new_lines(record: RunRecord, shown: Shown, verbose: bool) -> tuple[list[str]
     for row in record.rows:
         if row.memory is None:
             continue
-        if row.key not in told:
+        if row.identity not in told:
             lines += _head(row, record)
-        first, passes = told.get(row.key, 0), _passes(row)
+        first, passes = told.get(row.identity, 0), _passes(row)
         if verbose:
             lines += [
                 f"{record.label(row)}: {rep_line(rep, passes[rep], row.memory)}"
                 for rep in range(first, len(passes))
             ]
-        told[row.key] = max(first, len(passes))
+        told[row.identity] = max(first, len(passes))
     return lines, told
 
 
@@ -69,7 +69,7 @@ def _passes(row: Row) -> list[Sample]:
 
 def _head(row: Row, record: RunRecord) -> Iterator[str]:
     assert row.memory is not None
-    yield f"device = {row.device}, {record.title}"
+    yield f"device = {row.device}, {record.title_of(row)}"
     for name, size_bytes in (
         ("params + input", row.memory.params_input_bytes),
         ("after forward", row.memory.after_forward_bytes),

@@ -59,14 +59,14 @@ def _own_figures(row: Row, record: RunRecord) -> Iterator[str]:
         yield f"takes {units.duration(row.median_s('total'))}"
     ratio = total_ratio(row)
     if ratio is not None:
-        whose, word = _reference_name(record), time_verdict(row, record)
+        whose, word = _reference_name(row, record), time_verdict(row, record)
         yield f"{units.ratio(ratio.median)} that of {whose} ({word})"
 
 
 def _figures_beside(row: Row, base: Row, record: RunRecord) -> Iterator[str]:
     yield f"peak {_change(row.peak_bytes, base.peak_bytes)}"
     yield f"holds {_change(row.saved_bytes, base.saved_bytes)} for backward"
-    ratios = row.ratios if base is record.reference else row.engine_ratios
+    ratios = row.ratios if base is record.reference_of(row) else row.engine_ratios
     ratio = None if ratios is None else ratios.get("total")
     if ratio is not None:
         apart = "" if medians_apart(row, base, ratio) is None else " round by round"
@@ -86,13 +86,13 @@ def medians_apart(row: Row, base: Row, ratio: Ratio) -> float | None:
     return None if is_told else apart
 
 
-def _reference_name(record: RunRecord) -> str:
+def _reference_name(row: Row, record: RunRecord) -> str:
     """With whose it is where several engines have one of the name."""
-    reference = record.reference
+    reference = record.reference_of(row)
     if reference is None:
         return "the reference"
     engines = {row.engine for row in record.rows}
-    return f"ckpt's {reference.strategy}" if engines > {OURS} else record.label(reference)
+    return f"ckpt's {reference.strategy}" if engines > {OURS} else record.name_of(reference)
 
 
 def _change(now_bytes: int | None, before_bytes: int | None) -> str:
@@ -215,9 +215,9 @@ def _time_readings(row: Row, record: RunRecord) -> Iterator[str]:
     total, ratio = row.estimate("total"), total_ratio(row)
     parts = [] if total is None else list(_spread(total))
     if ratio is not None:
-        parts.append(f"{ratio_interval(ratio)} the time of {_reference_name(record)}")
-        assert record.reference is not None
-        apart = medians_apart(row, record.reference, ratio)
+        parts.append(f"{ratio_interval(ratio)} the time of {_reference_name(row, record)}")
+        reference = record.reference_of(row)
+        apart = None if reference is None else medians_apart(row, reference, ratio)
         if apart is not None:
             parts.append(
                 f"that is the median of the rounds' ratios, the two medians make "
@@ -241,7 +241,7 @@ def _engine_readings(row: Row, record: RunRecord) -> Iterator[str]:
     """What is known of another engine's row."""
     if row.agreement is not None and not _is_said(row.agreement, row, record):
         yield agreement_text(row.agreement)
-    reference = record.reference
+    reference = record.reference_of(row)
     is_same = reference is not None and reference.key == (OURS, row.strategy)
     if row.own_ratio is not None and not is_same:
         word = row.own_ratio.verdict

@@ -10,6 +10,7 @@ import shlex
 from ckptcli import units
 from ckptcli.measure import OURS
 from ckptcli.measure.memory import Memory
+from ckptcli.measure.point import shown_name, shown_value
 from ckptcli.measure.record import RunRecord
 from ckptcli.measure.row import PHASES, Row
 from ckptcli.measure.statistics import Ratio
@@ -58,13 +59,27 @@ def has_intervals(record: RunRecord) -> bool:
 
 
 def table(record: RunRecord) -> Table:
-    """For each row of the record, a cell for each of `COLUMNS`."""
-    return Table(COLUMNS, [_cells(row, record) for row in record.rows])
+    """For each row of the record, where it stands and a cell for each of `COLUMNS`."""
+    return Table(
+        [*point_columns(record), *COLUMNS],
+        [[*point_cells(row, record), *_cells(row, record)] for row in record.rows],
+    )
+
+
+def point_columns(record: RunRecord) -> list[Column]:
+    """A column for each option that has several values."""
+    return [Column(shown_name(name), 0) for name in record.varying]
+
+
+def point_cells(row: Row, record: RunRecord) -> list[Cell]:
+    """The values of a row in these columns."""
+    known = ((name, row.point.get(name)) for name in record.varying)
+    return [Cell(units.UNKNOWN if value is None else shown_value(value)) for _, value in known]
 
 
 def _cells(row: Row, record: RunRecord) -> tuple[Cell, ...]:
     return (
-        Cell(record.label(row)),
+        Cell(record.name_of(row)),
         _saved(row.memory),
         _peak(row.memory),
         _recomputed(row),
@@ -125,7 +140,7 @@ def time_text(row: Row, phase: str) -> str:
 
 def ratio_text(row: Row, record: RunRecord) -> str:
     """The ratio of the total times with its interval, or range under six rounds; or `n/a`."""
-    if row is record.reference:
+    if row is record.reference_of(row):
         return "1.00x"
     return ratio_interval(total_ratio(row))
 
@@ -145,7 +160,7 @@ def ratio_interval(ratio: Ratio | None) -> str:
 
 def time_verdict(row: Row, record: RunRecord) -> str:
     """`reference`, the word on the time, or `n/a`."""
-    if row is record.reference:
+    if row is record.reference_of(row):
         return REFERENCE
     ratio = total_ratio(row)
     return units.UNKNOWN if ratio is None else ratio.verdict
@@ -153,7 +168,7 @@ def time_verdict(row: Row, record: RunRecord) -> str:
 
 def verdict(row: Row, record: RunRecord) -> str:
     """`reference`, the word on the strategy, of another engine's `none` whether it agrees."""
-    if row is record.reference:
+    if row is record.reference_of(row):
         return REFERENCE
     if row.is_wrong:
         return "wrong"
@@ -199,12 +214,13 @@ def command_line(record: RunRecord, reps: int | None = None) -> str | None:
         if option.by_workload and option.name in record.workload
         if not from_file or settings.get(option.name) == record.workload[option.name]
     }
+    sizes |= {name: settings[name] for name in record.varying if name in settings}
     measured = {
         "strategy_texts": list(dict.fromkeys(row.strategy for row in record.rows)),
         "engine_names": [e for e in dict.fromkeys(row.engine for row in record.rows) if e != OURS],
         "workload_text": workload,
         "seed": record.seed,
-        "reps": reps or max(1, record.rounds),
+        "reps": reps or max([1, *(len(row.samples) for row in record.rows)]),
     }
     subject = Subject(WORKLOAD, record.title, frozenset(sizes))
     if "module_text" in settings:

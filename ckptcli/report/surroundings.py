@@ -38,11 +38,19 @@ def rounds_line(record: RunRecord) -> str:
     """How the times came about."""
     partial = f"; {PARTIAL}" if record.partial else ""
     processes = f" over {record.processes} processes" if record.processes > 1 else ""
-    rounds = units.count(record.rounds, "round")
     return (
-        f"{record.device}, seed {record.seed}; {rounds} interleaved{processes}; "
+        f"{record.device}, seed {record.seed}; {_rounds(record)} interleaved{processes}; "
         f"stopped: {record.stopped}{partial}"
     )
+
+
+def _rounds(record: RunRecord) -> str:
+    """`9 rounds`; of several programs of each, `9 to 25 rounds of each program`."""
+    if not record.programs:
+        return units.count(record.rounds, "round")
+    most = max(part.rounds for part in record.parts)
+    least = "" if most == record.rounds else f"{record.rounds} to "
+    return f"{least}{units.count(most, 'round')} of each program"
 
 
 def machine_facts(record: RunRecord) -> list[tuple[str, str]]:

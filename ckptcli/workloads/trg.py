@@ -36,6 +36,9 @@ from ckptcli.workloads.trg_tensors import (
     trace,
 )
 
+FIRST_SIZE = 2
+"""Of the tensor of one spin."""
+
 MOST_STEPS = 1000
 """Beyond 1023 steps 2^-steps is no normal number; the value has long converged."""
 
@@ -131,7 +134,7 @@ class TrgWorkload(Workload):
     def needed_bytes(self, strategies: Sequence[str]) -> int:
         """Both decompositions of the largest step, packed; of all steps under `none`."""
         item_bytes = DTYPES[self.dtype].element_bytes
-        sizes = [2, *self.ranks][: self.steps]
+        sizes = [FIRST_SIZE, *self.ranks][: self.steps]
         packed = [2 * (2 * size**2 + 1) * size**2 * item_bytes for size in sizes]
         return sum(packed) if "none" in strategies else max(packed, default=0)
 

@@ -5,7 +5,7 @@ in other libraries.
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
@@ -18,6 +18,7 @@ from ckptcli.errors import UsageError
 from ckptcli.measure import OURS
 from ckptcli.options.effects import takes
 from ckptcli.options.subjects import WORKLOAD
+from ckptcli.workloads.registry import points_of
 
 if TYPE_CHECKING:
     from ckptcli.backends.base import Backend
@@ -28,7 +29,9 @@ if TYPE_CHECKING:
     from ckptcli.measure.record import RunRecord
     from ckptcli.options.commands.run import RunOptions
     from ckptcli.options.option import Option
+    from ckptcli.options.points import Point
     from ckptcli.peers.base import Engine
+    from ckptcli.profiling.points import Planned
     from ckptcli.verify.fault import Fault
     from ckptcli.workloads.base import Workload
 
@@ -39,7 +42,7 @@ class WorkloadSubject:
     """A workload by its name, or a program of the user's own; see `RunSubject`."""
 
     is_special: ClassVar[bool] = False
-    modules: ClassVar[Sequence[str]] = ("ckptcli.profiling.profile",)
+    modules: ClassVar[Sequence[str]] = ("ckptcli.profiling.profile", "ckptcli.profiling.points")
     has_pass: ClassVar[bool] = True
 
     def __init__(self, options: RunOptions, line: Line) -> None:
@@ -53,7 +56,8 @@ class WorkloadSubject:
         self.has_reference = len(self.row_names) > 1 and (
             REFERENCE in names or self._reference is not None
         )
-        self._workload: Workload
+        self._planned: Sequence[Planned]
+        self._common: dict[str, object]
         self._fault: Fault | None = None
         self._backend: Backend
         self._engines: Sequence[Engine]
@@ -75,15 +79,19 @@ class WorkloadSubject:
 
         options = self._options
         self._engines = engines
-        self._workload, notes = _one_workload(options, self._line)
-        check_layers(self._strategies, self._workload)
+        workloads, notes = _workloads(options, self._line)
+        for workload in workloads:
+            check_layers(self._strategies, workload)
         self._strategies, self._fault = perturbed_strategies(
-            options.fault.perturb_text, self._strategies, [self._workload]
+            options.fault.perturb_text, self._strategies, workloads
         )
         self._backend = open_device(options.device, options.workload.dtype, options.notes.quiet)
-        check_engines(engines, self._workload, self._backend)
-        if not options.memory.no_memory_check:
-            check_fits(self._workload, self._strategies, self._backend)
+        for workload in workloads:
+            check_engines(engines, workload, self._backend)
+            if not options.memory.no_memory_check:
+                check_fits(workload, self._strategies, self._backend)
+        self._planned = _planned(options, workloads)
+        self._common = _common(options, workloads, self._planned[0].point)
         return [*notes, *_without_none(self._reference)]
 
     def takes(self, option: Option) -> bool:
@@ -97,19 +105,40 @@ class WorkloadSubject:
         sinks = open_log_sink(settings, sys.stderr if stdout_is_data else sys.stdout)
         for sink in sinks:
             with sink:
-                for strategy in self._strategies:
-                    if len(self._strategies) > 1:
-                        sink.begin(heading(self._workload, strategy, self._backend))
-                    log_pass(self._workload, strategy, sink, self._backend)
+                for planned in self._planned:
+                    workload = planned.open()
+                    for strategy in self._strategies:
+                        if len(self._strategies) > 1 or len(self._planned) > 1:
+                            sink.begin(heading(workload, strategy, self._backend))
+                        log_pass(workload, strategy, sink, self._backend)
+                    del workload  # what it holds, before the next one is opened
         if stdout_is_data and sinks and settings.stdout:
             return ["log lines for stdout went to stderr: stdout is the result as data"]
         return []
 
     def measure(self, measurement: Measurement) -> RunRecord:
+        record = self._profile(measurement)
+        return replace(record, warnings=(*record.warnings, *_without_effect(self._fault, record)))
+
+    def _profile(self, measurement: Measurement) -> RunRecord:
+        from ckptcli.profiling.points import Surroundings, profile_points
         from ckptcli.profiling.profile import profile
 
-        record = profile(
-            self._workload,
+        if len(self._planned) > 1:
+            of = Surroundings(
+                workload=self._common,
+                strategies=self._strategies,
+                reference=self._reference,
+                backend=self._backend,
+                engines=self._engines,
+                plan=measurement.plan,
+                threshold=measurement.threshold,
+                config=measurement.config,
+                command=measurement.command,
+            )
+            return profile_points(self._planned, of, measurement.tell, measurement.finished)
+        return profile(
+            self._planned[0].open(),
             self._strategies,
             reference=self._reference,
             backend=self._backend,
@@ -121,7 +150,6 @@ class WorkloadSubject:
             progress=measurement.tell,
             finished=measurement.finished,
         )
-        return replace(record, warnings=(*record.warnings, *_without_effect(self._fault, record)))
 
 
 def _without_effect(fault: Fault | None, record: RunRecord) -> list[str]:
@@ -159,18 +187,43 @@ def _without_none(reference: str | None) -> list[str]:
     ]
 
 
-def _one_workload(options: RunOptions, line: Line) -> tuple[Workload, list[str]]:
+def _workloads(options: RunOptions, line: Line) -> tuple[list[Workload], list[str]]:
+    """The program, or that of each point; and warnings."""
     workloads = open_programs(options.program, options.workload, options.memory)
     warnings = program_notes(line, options.program, workloads)
-    if len(workloads) > 1:
-        text = options.program.workload_text
+    text = options.program.workload_text
+    if len(workloads) > len(points_of(text, options.workload)):
         raise UsageError(
             f"`{text}` stands for {len(workloads)} programs, `ckpt run` profiles one",
-            f"name one, `--workload {text}#0`" if ":" in text else "give each option one value",
+            f"name one, `--workload {text}#0`",
         )
     fault = options.fault.perturb_text
     wrong = [f"recomputation is wrong on purpose: {fault}"] if fault else []
-    return workloads[0], [*warnings, *wrong]
+    return workloads, [*dict.fromkeys(warnings), *wrong]
+
+
+def _planned(options: RunOptions, workloads: Sequence[Workload]) -> list[Planned]:
+    """What opens each program; one of several is opened anew, for it holds what it has loaded."""
+    from ckptcli.profiling.points import Planned
+
+    points = points_of(options.program.workload_text, options.workload)
+    if len(points) == 1:
+        return [Planned({}, lambda: workloads[0])]
+
+    def opener(point: Point) -> Callable[[], Workload]:
+        return lambda: open_programs(options.program, point.options, options.memory)[0]
+
+    return [Planned(point.values, opener(point)) for point in points]
+
+
+def _common(
+    options: RunOptions, workloads: Sequence[Workload], varying: Iterable[str]
+) -> dict[str, object]:
+    """What the record says of all programs; lists are told as they were given."""
+    from ckptcli.measure.points import common_workload
+
+    whole = [{**workload.settings, "title": workload.title} for workload in workloads]
+    return common_workload(whole, {name: getattr(options.workload, name) for name in varying})
 
 
 SUBJECT = WorkloadSubject

@@ -48,7 +48,7 @@ def scatter_svg(record: RunRecord) -> Markup | None:
     return element(
         "svg",
         *_axes(across, height, strip),
-        *_guides(record, across, height),
+        *_guides(record.reference_of(timed[0][1]), across, height),
         *_dots(placed, _marks(placed, record, across, height), record, across),
         *_strip(unplaced, record, across),
         viewBox=f"0 0 {WIDTH} {HEIGHT + strip}",
@@ -113,9 +113,8 @@ def _axes(across: Scale, height: Scale, strip: float) -> Iterator[Markup]:
     yield words(BOX.right - 4, BOX.top + 12, "peak", text_anchor="end")
 
 
-def _guides(record: RunRecord, across: Scale, height: Scale) -> Iterator[Markup]:
+def _guides(reference: Row | None, across: Scale, height: Scale) -> Iterator[Markup]:
     """Lines through the reference: left of it is faster, below it is smaller."""
-    reference = record.reference
     total = None if reference is None else reference.estimate("total")
     if reference is None or total is None or reference.peak_bytes is None:
         return

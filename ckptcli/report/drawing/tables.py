@@ -29,9 +29,8 @@ def swatch(index: int) -> Markup:
 
 def cards(record: RunRecord) -> Markup:
     """What each strategy did, in a few sentences."""
-    return element(
-        "div", *(_card(i, row, record) for i, row in enumerate(record.rows)), class_="cards"
-    )
+    drawn = (_card(record.beside(row).index(row), row, record) for row in record.rows)
+    return element("div", *drawn, class_="cards")
 
 
 def _card(index: int, row: Row, record: RunRecord) -> Markup:

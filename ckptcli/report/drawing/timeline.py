@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
 
 from ckptcli import units
 from ckptcli.measure.record import RunRecord
@@ -52,10 +54,47 @@ MOST_NAMED = 4
 Nodes = dict[int, NodeFate]
 
 
-def timeline_svg(record: RunRecord, *, alone: bool) -> Markup | None:
-    """The picture, or None where no strategy has a timeline.
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """A timeline as SVG, and how high it is."""
 
-    `alone` is for a file of its own: with name space, style, paper and title.
+    svg: Markup
+    height: float
+
+
+def timelines_svg(record: RunRecord) -> Markup | None:
+    """A file with the picture of each program below each other, under its title; None without."""
+    parts = record.parts
+    known = (timeline(part, alone=True, is_root=len(parts) == 1) for part in parts)
+    pictures = [picture for picture in known if picture is not None]
+    if len(parts) == 1 or not pictures:
+        return pictures[0].svg if pictures else None
+    tops = [*accumulate((picture.height for picture in pictures), initial=0.0)]
+    return element(
+        "svg",
+        *(
+            element("g", picture.svg, transform=f"translate(0 {number(top)})")
+            for picture, top in zip(pictures, tops)
+        ),
+        xmlns="http://www.w3.org/2000/svg",
+        viewBox=f"0 0 {WIDTH} {number(tops[-1])}",
+        width=WIDTH,
+        height=tops[-1],
+        role="group",
+        aria_label="live bytes over the ops of the pass, a picture a program",
+    )
+
+
+def timeline_svg(record: RunRecord, *, alone: bool) -> Markup | None:
+    """The picture of one program, or None where no strategy has a timeline."""
+    picture = timeline(record, alone=alone)
+    return None if picture is None else picture.svg
+
+
+def timeline(record: RunRecord, *, alone: bool, is_root: bool = True) -> Picture | None:
+    """The picture of one program, or None where no strategy has a timeline.
+
+    `alone` is for a file of its own: with style, paper and title, and the name space at its root.
     """
     curves = curves_of(record)
     if not curves:
@@ -70,7 +109,7 @@ def timeline_svg(record: RunRecord, *, alone: bool) -> Markup | None:
     first = record.rows[curves[0].series].memory
     floor_bytes = 0 if first is None else first.params_input_bytes or 0
     nodes = [_nodes(record, drawn) for drawn in curves]
-    return element(
+    svg = element(
         "svg",
         *(_frame(record, height) if alone else ()),
         *_legend(chart, head),
@@ -82,7 +121,7 @@ def timeline_svg(record: RunRecord, *, alone: bool) -> Markup | None:
         *map(_dot, chart.lines),
         *(label(line.series, line.mark, text) for line, text in zip(chart.lines, names)),
         *(_slot(slot, chart, nodes) for slot in chart.slots),
-        xmlns="http://www.w3.org/2000/svg" if alone else None,
+        xmlns="http://www.w3.org/2000/svg" if alone and is_root else None,
         viewBox=f"0 0 {WIDTH} {number(height)}",
         width=WIDTH if alone else None,
         height=height if alone else None,
@@ -91,6 +130,7 @@ def timeline_svg(record: RunRecord, *, alone: bool) -> Markup | None:
         + "; ".join(highest_text(line.name, line.highest) for line in chart.lines),
         font_size=12,
     )
+    return Picture(svg, height)
 
 
 def _name(drawn: Curve) -> str:

@@ -5,6 +5,7 @@ A row that is compiled whole has on each of its samples what it takes, and how l
 making. `round` counts within a process, warm-up included, as the `rep` lines on the screen do.
 Dialect: RFC 4180, but with line feeds alone. A NUL in a name, which no reader of CSV has to take,
 is U+FFFD.
+Of several programs the options that vary are columns behind the others.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import ClassVar
 
+from ckptcli.measure.point import shown_name
 from ckptcli.measure.record import RunRecord
 from ckptcli.measure.row import Row
 from ckptcli.report.formats.base import register
@@ -50,15 +52,16 @@ class CsvExporter:
     def render(self, record: RunRecord) -> str:
         stream = io.StringIO()
         writer = csv.writer(stream, lineterminator="\n")
-        writer.writerow(HEADER)
+        writer.writerow([*HEADER, *(_as_text(shown_name(name)) for name in record.varying)])
         for row in record.rows:
-            writer.writerows(_rows(record.label(row), row))
+            point = [row.point.get(name) for name in record.varying]
+            writer.writerows([*cells, *point] for cells in _rows(record.name_of(row), row))
         return stream.getvalue()
 
 
 def _as_text(name: str) -> str:
     """A spreadsheet takes a cell that begins so for a formula; an apostrophe says it is text."""
-    shown = visible(name, keep="\n\t")
+    shown = visible(name.replace("\0", "\ufffd"), keep="\n\t")  # `csv` refuses a NUL before 3.11
     return f"'{shown}" if shown.startswith(_FORMULA) else shown
 
 
@@ -77,7 +80,7 @@ def _compiled(row: Row) -> tuple[object, ...]:
 
 
 def _rows(name: str, row: Row) -> Iterator[tuple[object, ...]]:
-    shown = _as_text(name.replace("\0", "\ufffd"))  # Python's `csv` refuses a NUL before 3.11
+    shown = _as_text(name)
     rounds: Counter[int] = Counter()
     for phase, samples in (("warmup", row.passes.warmup), ("counted", row.samples)):
         for sample in samples:

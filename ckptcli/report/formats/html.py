@@ -108,15 +108,24 @@ def _bars(record: RunRecord) -> str:
 
 
 def _pictures(record: RunRecord) -> Iterator[Markup]:
+    """The pictures of each program: curves of several would hide each other."""
+    for part in record.parts:
+        yield from _pictures_of(part, f": {part.title}" if record.programs else "")
+
+
+def _pictures_of(record: RunRecord, which: str) -> Iterator[Markup]:
+    """`which` stands behind each title."""
     scatter = scatter_svg(record)
     if scatter is not None:
         caption = (
             f"Down is less memory, left is less time. {_bars(record)}"
             "Dashed lines: the reference. Below the axes: rows whose peak is not known."
         )
-        yield _figure("Time against peak", "scatter", scatter, caption)
+        yield _figure(f"Time against peak{which}", "scatter", scatter, caption)
     else:
-        yield _section("Time against peak", element("p", "Nothing was timed.", class_="quiet"))
+        yield _section(
+            f"Time against peak{which}", element("p", "Nothing was timed.", class_="quiet")
+        )
     samples = samples_svg(record)
     if samples is not None:
         band = "; band: its 95 % interval" if run_table.has_intervals(record) else ""
@@ -124,16 +133,16 @@ def _pictures(record: RunRecord) -> Iterator[Markup]:
             f"A dot a round, the first at the top of its lane. Line: the median{band}. "
             "The axis begins where the fastest round is."
         )
-        yield _figure("Samples", "samples", samples, caption)
+        yield _figure(f"Samples{which}", "samples", samples, caption)
     timeline = timeline_svg(record, alone=False)
     if timeline is not None:
         caption = (
             "The exact account of the storages that are live, without the workspace of kernels, "
             "which the peak has on top. Point at a column for node, op, shape and bytes."
         )
-        yield _figure("Live bytes over the pass", "timeline", timeline, caption)
+        yield _figure(f"Live bytes over the pass{which}", "timeline", timeline, caption)
     if live_when_highest(record):
-        yield _section(HIGHEST_POINT.capitalize(), live_bars(record))
+        yield _section(f"{HIGHEST_POINT.capitalize()}{which}", live_bars(record))
 
 
 def _pass_sections(record: RunRecord) -> Iterator[Markup]:
@@ -142,9 +151,16 @@ def _pass_sections(record: RunRecord) -> Iterator[Markup]:
         "Graph",
         element("p", "A cell is a node; point at it for op, shape, bytes, uses and line."),
         fate_legend(),
-        strips(record),
+        *(part for program in record.parts for part in _strips(program, record)),
     )
     yield _section("Log of the backward pass", log_details(record))
+
+
+def _strips(program: RunRecord, record: RunRecord) -> Iterator[Markup]:
+    """The strips of a program, under its title where there are several."""
+    if record.programs:
+        yield element("h3", program.title)
+    yield strips(program)
 
 
 def _figure(title: str, kind: str, picture: Markup, caption: str) -> Markup:

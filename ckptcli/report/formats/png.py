@@ -10,7 +10,7 @@ import io
 import math
 import warnings
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from ckptcli.errors import UsageError
 from ckptcli.measure.record import RunRecord
@@ -34,11 +34,13 @@ if TYPE_CHECKING:
 
 WIDTH_INCHES, PLOT_INCHES, LEGEND_ROW_INCHES = 8.0, 3.6, 0.2
 DOTS_PER_INCH = 200
+MOST_DOTS = 30_000
+"""From top to bottom; the pictures of very many programs have fewer dots per inch."""
 
 
 @register
 class PngExporter:
-    """Live bytes over the ops of the pass, a line a strategy."""
+    """Live bytes over the ops of the pass, a line a strategy, a picture a program."""
 
     name: ClassVar[str] = "png"
     suffixes: ClassVar[tuple[str, ...]] = (".png",)
@@ -50,20 +52,26 @@ class PngExporter:
             raise UsageError("PNG needs matplotlib", "pip install 'ckptcli[plot]'")
 
     def render(self, record: RunRecord) -> bytes:
-        curves = curves_of(record)
-        if not curves:
+        known = [(part, curves) for part in record.parts if (curves := curves_of(part))]
+        if not known:
             raise no_pass(".png")
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
 
-        height = PLOT_INCHES + LEGEND_ROW_INCHES * max(2, len(curves))
-        figure = Figure(figsize=(WIDTH_INCHES, height), dpi=DOTS_PER_INCH, layout="constrained")
+        heights = [PLOT_INCHES + LEGEND_ROW_INCHES * max(2, len(curves)) for _, curves in known]
+        height = sum(heights)
+        dots = min(DOTS_PER_INCH, MOST_DOTS / height)
+        figure = Figure(figsize=(WIDTH_INCHES, height), dpi=dots, layout="constrained")
         FigureCanvasAgg(figure)
+        pictures: Any = [figure]
+        if len(known) > 1:
+            pictures = figure.subfigures(len(known), height_ratios=heights)
         stream = io.BytesIO()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a name in a script that the font has no letters for
-            _draw(figure.add_subplot(), curves, heading(record))
-            figure.legend(fontsize="small", loc="outside lower left", frameon=False)
+            for picture, (part, curves) in zip(pictures, known):
+                _draw(picture.add_subplot(), curves, heading(part))
+                picture.legend(fontsize="small", loc="outside lower left", frameon=False)
             figure.savefig(stream, format="png", metadata={"Software": None})
         return stream.getvalue()
 
