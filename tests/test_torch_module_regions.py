@@ -48,10 +48,10 @@ class MoodyPart(nn.Linear):
 
 
 class Chance(nn.Module):
-    """Draws from a state that is not PyTorch's."""
+    """Draws from what no seed sets."""
 
     def forward(self, x):
-        return x * random.random()
+        return x * random.SystemRandom().random()
 
 
 def chance():
@@ -65,7 +65,7 @@ class ChanceBackward(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, gradient):
-        return gradient * random.random()
+        return gradient * random.SystemRandom().random()
 
 
 class LateChance(nn.Module):
