@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
-import subprocess
-import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -55,15 +54,22 @@ def rows_of(
     return data, {row["strategy"]: row for row in data["strategies"]}
 
 
-def judged(name: str, *arguments: str) -> tuple[int, dict[str, dict[str, Any]], str]:
-    """Exit code, rows and stderr of a run in a process of its own: files here change themselves."""
-    command = [sys.executable, "-m", "ckptcli", "run", "--engine", "torch", "--reps", "1", "--json"]
-    done = subprocess.run(
-        [*command, "--module", str(CASES / name), *arguments], capture_output=True, encoding="utf-8"
-    )
-    assert "Traceback" not in done.stderr
-    rows = json.loads(done.stdout)["strategies"] if done.stdout else []
-    return done.returncode, {row["strategy"]: row for row in rows}, done.stderr
+Judged = Callable[..., tuple[int, dict[str, dict[str, Any]], str]]
+
+
+@pytest.fixture
+def judged(capsys: pytest.CaptureFixture[str]) -> Judged:
+    """Exit code, rows by strategy and stderr of a run of one round."""
+
+    def run(name: str, *arguments: str) -> tuple[int, dict[str, dict[str, Any]], str]:
+        words = ["run", "--engine", "torch", "--reps", "1", "--json", "--threads", "1"]
+        code = run_command([*words, "--module", str(CASES / name), *arguments])
+        out, err = capsys.readouterr()
+        assert "Traceback" not in err
+        rows = json.loads(out)["strategies"] if out else []
+        return code, {row["strategy"]: row for row in rows}, err
+
+    return run
 
 
 def test_strategies_of_a_module_are_read_by_name() -> None:
@@ -122,7 +128,7 @@ def test_what_nothing_calls_in_a_row_is_not_grouped(
 
 @pytest.mark.slow
 @NEEDS_TORCH
-def test_a_loop_whose_parts_are_used_elsewhere_is_caught() -> None:
+def test_a_loop_whose_parts_are_used_elsewhere_is_caught(judged: Judged) -> None:
     """It looks plain; grouped, what the first block gives is the group's."""
     code, rows, _ = judged("structures.py:collecting", "-s", "remat", "-s", "remat:every=2")
     assert rows["remat"]["agreement"]["agrees"]
@@ -190,7 +196,7 @@ def test_blocks_that_are_not_there(capsys: pytest.CaptureFixture[str]) -> None:
         ("repeated.py:compiled", 2),
     ],
 )
-def test_a_module_of_the_cases(name: str, code: int) -> None:
+def test_a_module_of_the_cases(judged: Judged, name: str, code: int) -> None:
     """`hooks.py`: plain PyTorch is 0.31 off too, since spectral norm moves its vector again."""
     found, rows, error = judged(name, "-s", "remat")
     assert found == code, error
@@ -205,7 +211,9 @@ def test_a_module_of_the_cases(name: str, code: int) -> None:
 @pytest.mark.slow
 @NEEDS_TORCH
 @pytest.mark.parametrize("name", ["own", "own_reentrant"])
-def test_a_module_that_checkpoints_itself_is_told_and_has_a_true_none(name: str) -> None:
+def test_a_module_that_checkpoints_itself_is_told_and_has_a_true_none(
+    judged: Judged, name: str
+) -> None:
     code, rows, error = judged(f"repeated.py:{name}")
     assert (code, list(rows)) == (0, ["none", "own", "remat"])
     assert "the module checkpoints itself (3 " in error
@@ -216,12 +224,12 @@ def test_a_module_that_checkpoints_itself_is_told_and_has_a_true_none(name: str)
 
 @pytest.mark.slow
 @NEEDS_TORCH
-def test_rows_that_have_nothing_to_say_say_so() -> None:
+def test_rows_that_have_nothing_to_say_say_so(judged: Judged) -> None:
     _, rows, error = judged(
         "repeated.py:weights", "-s", "own", "-s", "framework", "-s", "reentrant"
     )
     assert rows["own"]["reason"] == "the module makes no checkpoint itself"
-    assert "has neither `gradient_checkpointing_enable`" in rows["framework"]["reason"]
+    assert "no `gradient_checkpointing_enable`" in rows["framework"]["reason"]
     assert "never called, so that no checkpoint goes around it: `head`, `dead`" in error
     assert "without a gradient: `dead.weight`, `dead.bias`" in error
 
@@ -251,7 +259,7 @@ def uncached():
 @NEEDS_TRANSFORMERS
 @pytest.mark.parametrize(("name", "remat_bytes"), [("make", 12_344_968), ("uncached", 10_244_744)])
 def test_a_llama_peaks_as_under_its_own_flag(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, remat_bytes: int
+    judged: Judged, tmp_path: Path, name: str, remat_bytes: int
 ) -> None:
     """With the cache on, each checkpoint keeps it among its arguments; the flag turns it off."""
     (tmp_path / "llama.py").write_text(LLAMA)

@@ -24,10 +24,11 @@ _GENERATOR, _FUNCTION = "_checkpoint_without_reentrant_generator", "CheckpointFu
 _THEIRS = (getattr(library, _GENERATOR), getattr(library, _FUNCTION))
 
 _SWITCHES: dict[str, tuple[tuple[Any, ...], dict[str, Any]]] = {
+    "activation_checkpointing_enable": ((), {}),
     "gradient_checkpointing_enable": ((), {}),
     "set_grad_checkpointing": ((True,), {}),
 }
-"""What frameworks call to turn checkpoints on: transformers, timm."""
+"""What frameworks call to turn checkpoints on: transformers from 5 on and before, timm."""
 
 
 def _plain(function: Callable[..., Any], *settings: Any, **keywords: Any) -> Iterator[None]:
@@ -120,4 +121,4 @@ def turn_on_framework(module: torch.nn.Module) -> str:
         except (ValueError, NotImplementedError) as error:
             raise NoPeer(f"`{name}` of the module refuses: {error}") from error
         return name
-    raise NoPeer(f"the module has neither `{'` nor `'.join(_SWITCHES)}`")
+    raise NoPeer(f"the module has no `{'`, no `'.join(_SWITCHES)}`")
