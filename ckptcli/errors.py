@@ -62,6 +62,10 @@ class UsageError(CkptError):
     exit_code = USAGE
 
 
+class OutputError(UsageError):
+    """What a program of the user's gives has no loss: seen while it runs, but no failure of it."""
+
+
 class UnknownNameError(UsageError):
     """A name that no registry has; the hint names the nearest one that exists, or all of them.
 

@@ -18,6 +18,7 @@ from types import ModuleType
 from ckptcli.errors import (
     CkptError,
     OutOfMemoryError,
+    OutputError,
     ProgramError,
     UnknownNameError,
     UsageError,
@@ -81,12 +82,13 @@ def running(what: str, hint: str, where: Callable[[], str] = str) -> Iterator[No
 
     Raises:
         ProgramError: the code raised something.
+        OutputError: as it was raised inside.
         OutOfMemoryError: it does not fit in memory.
     """
     try:
         with redirect_stdout(sys.stderr):
             yield
-    except (KeyboardInterrupt, OutOfMemoryError):
+    except (KeyboardInterrupt, OutOfMemoryError, OutputError):
         raise
     except MemoryError as error:
         message = f"`{what}` does not fit in memory{_at(error)}{where()}: {_reason(error)}"

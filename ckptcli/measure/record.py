@@ -89,7 +89,7 @@ class RunRecord:
         rows: Each strategy under each engine, in the order in which they were named, ckpt's own
             engine first.
         failures: Strategies that ran out of memory and have no figures.
-        children: Of a module of the user's own, what strategies group, by path.
+        children: Of a module of the user's own, the blocks that strategies group, by path.
         origin: When, where and from what the run was made; null in older files.
         programs: Each program that was run, where an option has several values; empty where there
             is one.

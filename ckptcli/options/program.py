@@ -102,6 +102,19 @@ class PeerOptions(Options):
     )
 
 
+class BlockOptions(Options):
+    """What strategies group in a module of the user's own."""
+
+    blocks_text: str | None = option(
+        None,
+        "With --module: the blocks that strategies group, by path or class.",
+        key="blocks",
+        metavar="GLOB|CLASS",
+        subjects=frozenset({MODULE}),
+        default_text="the elements of lists of modules",
+    )
+
+
 class FunctionOptions(Options):
     """A function of the user's own in JAX, which no engine need be named for."""
 

@@ -1,24 +1,31 @@
 """A PyTorch module of the user's own, `FILE.py:MAKE`, and one pass of it.
 
-`MAKE()` returns `(module, input)`, where a tuple of inputs is passed as so many arguments, or a
-module that has an attribute `example_input`; a class of modules will do. The loss is the sum of all
-outputs that a gradient flows to.
+`MAKE()` returns `(module, input)`, where a tuple of inputs is passed as so many arguments and a
+mapping by its keywords, or a module that has an attribute `example_input`; a class of modules will
+do. What the loss of an output
+is says `torch_loss`.
 
 Invariant: all copies start from the same parameters, buffers and random state in every pass.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import copy
+import random
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 import torch
 from torch.utils._pytree import tree_leaves
 
 from ckptcli.checkpoint.user_code import is_user_code, load_name, running
 from ckptcli.errors import UsageError
 from ckptcli.peers.base import Values
+from ckptcli.peers.torch_loss import loss_of
+from ckptcli.peers.torch_own import without_own_checkpoints
 
 SMALLER = "make the module or its input smaller"
 _CONTRACT = "it returns (module, input), or a module with an attribute `example_input`"
@@ -31,6 +38,7 @@ class UserModule:
     text: str
     module: torch.nn.Module
     inputs: tuple[Any, ...]
+    keywords: Mapping[str, Any]
     make: Callable[[], object]
 
     @property
@@ -44,8 +52,9 @@ class UserModule:
         return [p for p in self.module.parameters() if p.requires_grad]
 
     def parameter_names(self) -> list[str]:
-        """The paths of `parameters()`."""
-        return [name for name, p in self.module.named_parameters() if p.requires_grad]
+        """The paths of `parameters()`, and what the input's leaves are called."""
+        names = [name for name, p in self.module.named_parameters() if p.requires_grad]
+        return [*names, *(f"input {i}" for i, _ in enumerate(self.input_leaves()))]
 
     def state(self) -> list[torch.Tensor]:
         """Parameters and buffers."""
@@ -53,7 +62,12 @@ class UserModule:
 
     def input_tensors(self) -> list[torch.Tensor]:
         """The tensors in the input."""
-        return [leaf for leaf in tree_leaves(self.inputs) if isinstance(leaf, torch.Tensor)]
+        leaves = tree_leaves((self.inputs, dict(self.keywords)))
+        return [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
+
+    def input_leaves(self) -> list[torch.Tensor]:
+        """Those of the input that require a gradient."""
+        return [t for t in self.input_tensors() if t.requires_grad and t.is_leaf]
 
     def own_tensors(self) -> list[torch.Tensor]:
         """What is there before forward."""
@@ -73,7 +87,7 @@ def load_module(text: str, seed: int) -> UserModule:
 def _maker(text: str, seed: int) -> Callable[[], object]:
     if not is_user_code(text):
         raise UsageError(f"--module {text} is not FILE.py:MAKE", "write `--module net.py:make`")
-    torch.manual_seed(seed)
+    set_random_states(seed)
     make = load_name(text)
     if not callable(make) or isinstance(make, torch.nn.Module):
         raise UsageError(f"`{text}` is not a function", _CONTRACT)
@@ -81,7 +95,7 @@ def _maker(text: str, seed: int) -> Callable[[], object]:
 
 
 def _make(text: str, make: Callable[[], object], seed: int) -> UserModule:
-    torch.manual_seed(seed)
+    set_random_states(seed)
     with running(text, SMALLER):
         made = make()
     return _checked(text, made, make)
@@ -97,13 +111,29 @@ def _checked(text: str, made: object, make: Callable[[], object]) -> UserModule:
     else:
         kind = type(made).__name__
         raise UsageError(f"`{text}` gives an object of type {kind}, not a module", _CONTRACT)
-    user = UserModule(text, module, given if isinstance(given, tuple) else (given,), make)
-    if not user.parameters():
+    keywords = given if isinstance(given, Mapping) else {}
+    inputs = () if keywords else given if isinstance(given, tuple) else (given,)
+    user = UserModule(text, module, inputs, keywords, make)
+    compiled = next((path for path, part in module.named_modules() if _is_compiled(part)), None)
+    if compiled is not None:
         raise UsageError(
-            f"the module of `{text}` has no parameter that requires a gradient",
+            f"the module of `{text}` is compiled"
+            + (f" in `{compiled}`" if compiled else "")
+            + ": what watches a pass would have it run op by op",
+            "give the module as it is before torch.compile",
+        )
+    if not user.parameters() and not user.input_leaves():
+        raise UsageError(
+            f"the module of `{text}` has no parameter that requires a gradient, and its input "
+            "requires none",
             "leave `requires_grad` on for one",
         )
     return user
+
+
+def _is_compiled(part: torch.nn.Module) -> bool:
+    """By `torch.compile`, as a module around it or in place of its call."""
+    return hasattr(part, "_orig_mod") or part._compiled_call_impl is not None
 
 
 class ModuleNetwork:
@@ -111,18 +141,26 @@ class ModuleNetwork:
 
     splits = True
 
-    def __init__(self, user: UserModule, seed: int) -> None:
+    def __init__(self, user: UserModule, seed: int, has_own_checkpoints: bool = False) -> None:
+        """`has_own_checkpoints` is whether those that the module makes itself are left on."""
         self.user = user
         self.seed = seed
-        self._parameters = user.parameters()
+        self._own = nullcontext if has_own_checkpoints else without_own_checkpoints
+        self._leaves = [*user.parameters(), *user.input_leaves()]
 
     def forward(self) -> torch.Tensor:
-        torch.manual_seed(self.seed)
-        output = self.user.module(*self.user.inputs)
+        set_random_states(self.seed)
+        with self._own():
+            output = self.user.module(*self.user.inputs, **self.user.keywords)
         return loss_of(output, self.user.text)
 
     def backward(self, state: torch.Tensor) -> tuple[torch.Tensor, Sequence[torch.Tensor | None]]:
-        return state, torch.autograd.grad(state, self._parameters, allow_unused=True)
+        """As in training: gradients go into `.grad`, from where they are taken."""
+        state.backward()
+        gradients = [leaf.grad for leaf in self._leaves]
+        for leaf in self._leaves:
+            leaf.grad = None
+        return state, gradients
 
     def values(self, result: Any) -> Values:
         """Loss and gradients on the host, in double precision where all parameters have it; a
@@ -132,49 +170,54 @@ class ModuleNetwork:
         dtype = torch.float64 if self.dtype == "float64" else torch.float32
         found = [
             torch.zeros_like(parameter) if gradient is None else gradient
-            for parameter, gradient in zip(self._parameters, gradients)
+            for parameter, gradient in zip(self._leaves, gradients)
         ]
-        dense = [gradient.to("cpu", dtype).to_dense() for gradient in found]
+        dense = [_real(gradient.to("cpu").to_dense()).to(dtype) for gradient in found]
         return Values(float(loss.detach()), [gradient.numpy() for gradient in dense])
 
     @property
     def dtype(self) -> str:
         """The dtype that `values` has: float64, or float32 for all others."""
-        kinds = {parameter.dtype for parameter in self._parameters}
-        return "float64" if kinds == {torch.float64} else "float32"
+        kinds = {leaf.dtype for leaf in self._leaves}
+        return "float64" if kinds <= {torch.float64, torch.complex128} else "float32"
 
     def check(self, result: Any) -> float | None:
         first = next((gradient for gradient in result[1] if gradient is not None), None)
-        return None if first is None else float(first.double().sum())
+        return None if first is None else float(_real(first).double().sum())
 
 
-def loss_of(output: Any, text: str) -> torch.Tensor:
-    """The sum of every floating-point tensor in `output`, in order.
+def _real(tensor: torch.Tensor) -> torch.Tensor:
+    """Of complex numbers, both parts: what differs in one alone differs."""
+    return torch.view_as_real(tensor.resolve_conj()) if tensor.is_complex() else tensor
 
-    Raises:
-        UsageError: there is none that a gradient flows to.
-    """
-    tensors = [leaf for leaf in tree_leaves(output) if isinstance(leaf, torch.Tensor)]
-    sums = [tensor.sum() for tensor in tensors if tensor.requires_grad]
-    if not sums:
-        raise UsageError(
-            f"no output of the module of `{text}` depends on a parameter",
-            "have forward return a tensor that does",
-        )
-    return torch.stack([term.to(sums[0].dtype) for term in sums]).sum() if sums[1:] else sums[0]
+
+def set_random_states(seed: int) -> None:
+    """Of PyTorch, Python and NumPy: what is drawn is drawn again in the next pass."""
+    torch.manual_seed(seed)
+    random.seed(seed)
+    np.random.seed(seed % 2**32)
 
 
 def another(user: UserModule, seed: int) -> UserModule:
-    """What `MAKE` gives when it is called again, with the state and the input of the first.
+    """What `MAKE` gives when it is called again, with the state and the input of the first; a copy
+    where it gives modules or parameters that it has given before.
 
     Raises:
-        ProgramError: `MAKE` fails, or gives another module.
+        ProgramError: `MAKE` fails, or gives another module, or one that cannot be copied.
         UsageError: what it gives is no module with an input.
     """
     other = _make(user.text, user.make, seed)
     with running(user.text, SMALLER):
+        if not _parts(user.module).isdisjoint(_parts(other.module)):
+            return replace(user, module=copy.deepcopy(user.module))
         other.module.load_state_dict(user.module.state_dict())
-    return replace(other, inputs=user.inputs)
+    return replace(other, inputs=user.inputs, keywords=user.keywords)
+
+
+def _parts(module: torch.nn.Module) -> set[int]:
+    """The modules, parameters and buffers, by `id`."""
+    parts = (*module.modules(), *module.parameters(), *module.buffers())
+    return {id(part) for part in parts}
 
 
 def check_is_on_cpu(user: UserModule) -> None:

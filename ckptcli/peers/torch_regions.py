@@ -1,62 +1,45 @@
-"""A strategy's regions over the children of a PyTorch module: which they are, and how they run.
+"""A strategy's regions over the blocks of a PyTorch module: which they are, and how they run.
 
-The layers of a module are its direct children. An only child that is a Sequential, ModuleList or
-ModuleDict is entered; a child that has no forward of its own, as a ModuleList, is never called, so
-that its elements stand for it. A Sequential among others is one child.
+A block is checkpointed as `torch.utils.checkpoint.checkpoint(block, ...)` does it: what is computed
+again is the call, its hooks inside. Several blocks fit under one checkpoint where a Sequential
+calls them, or the module's own forward in a plain loop; what a strategy groups across the end of a
+list is cut there. In a Sequential a region has what lies between its blocks too, and one without a
+parameter, which has nothing to save by itself, joins the one before it (at the start, the one
+behind it).
 
-A region without a parameter has nothing to save by itself: it joins the one before it, or the one
-behind it at the start. Where no Sequential calls the children, the user's own forward does, in an
-order and with work between that a region cannot contain: a checkpoint then fits around one child at
-a time, and a child without a parameter has none. A ScriptModule can be called inside a region, but
-what it calls, and how, is out of reach.
+A ScriptModule can be called inside a region, but keeps its own call, whatever is put in its place.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import torch
+from torch.utils.checkpoint import checkpoint
 
-from ckptcli.checkpoint.policies import Policy
-from ckptcli.checkpoint.strategies.base import Strategy
+from ckptcli.checkpoint.policies import Policy, described
+from ckptcli.checkpoint.strategies.base import LayerRegion, Strategy
 from ckptcli.peers.base import NoPeer, regions_of
-from ckptcli.peers.torch_engine import region_caller
+from ckptcli.peers.torch_blocks import Blocks, Part, Run
+from ckptcli.peers.torch_engine import AtenOps, region_caller
+from ckptcli.peers.torch_loops import chained, passing_on
+from ckptcli.peers.torch_own import around
 
-_CONTAINERS = (torch.nn.Sequential, torch.nn.ModuleList, torch.nn.ModuleDict)
-_NOTHING = "the module has no children to checkpoint"
-_NO_PARAMETERS = "no child of the module has a parameter: there is nothing to checkpoint"
+_NOTHING = "the module has no block to checkpoint: no child with a parameter"
 _NOT_ALONE = (
-    "the module's own forward calls its children, so that a checkpoint fits around one at a time: "
-    "call them from an nn.Sequential, or use -s remat"
+    "the module's own forward calls its blocks, and not in a plain loop, so that a checkpoint fits "
+    "around one at a time: call them from an nn.Sequential, or use -s remat"
 )
-
-Part = tuple[str, torch.nn.Module]
-"""Path and module."""
-
-
-@dataclass(frozen=True, slots=True)
-class Children:
-    """What checkpoints go around.
-
-    Attributes:
-        parts: in order; one that a Sequential has twice is there twice.
-        caller: the Sequential that calls them one after the other; None: the user's own forward.
-    """
-
-    parts: Sequence[Part]
-    caller: torch.nn.Module | None
-
-    @property
-    def paths(self) -> list[str]:
-        return [path for path, _ in self.parts]
 
 
 @dataclass(frozen=True, slots=True)
 class ModuleRegion:
-    """Consecutive children under one checkpoint; without one where the policy is None."""
+    """Parts of one run under one checkpoint; without one where the policy is None."""
 
+    run: Run
     parts: Sequence[Part]
     policy: Policy | None
 
@@ -64,122 +47,143 @@ class ModuleRegion:
     def paths(self) -> tuple[str, ...]:
         return tuple(path for path, _ in self.parts)
 
+    @property
+    def has_parameters(self) -> bool:
+        return any(True for _, module in self.parts for _ in module.parameters())
 
-def children_of(module: torch.nn.Module) -> Children:
-    """The children of a module that has none but a container, those of the container."""
-    path, parent = "", module
-    parts = _parts("", module)
-    while len(parts) == 1 and isinstance(parts[0][1], _CONTAINERS):
-        ((path, parent),) = parts
-        parts = _parts(f"{path}.", parent)
-    if isinstance(parent, torch.jit.ScriptModule):
-        return Children([], None)
-    if _has_forward_of(torch.nn.Sequential, parent):
-        return Children(parts, parent)
-    return Children(_called(parts), None)
+    @property
+    def has_several_blocks(self) -> bool:
+        blocks = self.run.blocks
+        return self.policy is not None and sum(part in blocks for part in self.parts) > 1
 
+    @property
+    def is_script(self) -> bool:
+        return any(isinstance(module, torch.jit.ScriptModule) for _, module in self.parts)
 
-def without_caller(children: Children) -> Children:
-    """The same where the Sequential is not called as a whole."""
-    return Children(_called(children.parts), None)
-
-
-def _parts(prefix: str, module: torch.nn.Module) -> list[Part]:
-    return [(f"{prefix}{name}", m) for name, m in module._modules.items() if m is not None]
+    @property
+    def is_in_caller(self) -> bool:
+        """Whether the Sequential's forward has the checkpoint, not the call of a block."""
+        several = len(self.parts) > 1 or self.is_script
+        return self.policy is not None and self.run.caller is not None and several
 
 
-def _has_forward_of(kind: type[torch.nn.Module], module: torch.nn.Module) -> bool:
-    """Neither its class nor the module itself, as one that is compiled, has another."""
-    return getattr(module.forward, "__func__", None) is kind.forward
-
-
-def _called(parts: Sequence[Part]) -> list[Part]:
-    """Each module that can be called, once; elements instead of what has no forward."""
-    modules: dict[int, Part] = {}
-    waiting = list(parts)[::-1]
-    while waiting:
-        path, module = waiting.pop()
-        if _has_forward_of(torch.nn.Module, module):
-            waiting += _parts(f"{path}.", module)[::-1]
-        else:
-            modules.setdefault(id(module), (path, module))
-    return list(modules.values())
-
-
-def module_regions(children: Children, strategy: Strategy) -> list[ModuleRegion]:
-    """How the strategy groups the children; all of them, in order.
+def module_regions(blocks: Blocks, strategy: Strategy) -> list[ModuleRegion]:
+    """How the strategy groups the blocks, in order; parts between are in no region.
 
     Raises:
         NoPeer: nothing to checkpoint, a strategy that decides op by op, or a region of several
-            children that no Sequential calls.
+            blocks that nothing calls one after the other.
     """
-    if not children.parts:
+    if not blocks.parts:
         raise NoPeer(_NOTHING)
-    first, regions = 0, []
-    for region in regions_of(strategy, len(children.parts)):
-        regions.append(ModuleRegion(children.parts[first : first + region.size], region.policy))
-        first += region.size
+    grouped = list(regions_of(strategy, len(blocks.parts)))
+    if all(region.policy is None for region in grouped):
+        return []
+    regions: list[ModuleRegion] = []
+    for run, pieces in zip(blocks.runs, _by_run(grouped, blocks.runs)):
+        regions += _in_run(run, pieces)
     if all(region.policy is None for region in regions):
-        return regions
-    regions = _alone(regions) if children.caller is None else _joined(regions)
-    if all(region.policy is None for region in regions):
-        raise NoPeer(_NO_PARAMETERS)
+        raise NoPeer(_NOTHING)
+    if _has_groups(grouped) and not any(region.has_several_blocks for region in regions):
+        raise NoPeer(_NOT_ALONE)
     return regions
 
 
-def _alone(regions: Sequence[ModuleRegion]) -> list[ModuleRegion]:
-    if any(region.policy is not None and len(region.parts) > 1 for region in regions):
-        raise NoPeer(_NOT_ALONE)
-    return [r if _can_stand_alone(r) else replace(r, policy=None) for r in regions]
+def _has_groups(grouped: Sequence[LayerRegion]) -> bool:
+    return any(region.policy is not None and region.size > 1 for region in grouped)
 
 
-def _can_stand_alone(region: ModuleRegion) -> bool:
-    """A ScriptModule keeps its own forward, whatever is put in its place."""
-    compiled = any(isinstance(module, torch.jit.ScriptModule) for _, module in region.parts)
-    return _has_parameters(region) and not compiled
+def _by_run(grouped: Sequence[LayerRegion], runs: Sequence[Run]) -> Iterator[list[LayerRegion]]:
+    """The regions of each run: one that crosses the end of a run is cut there."""
+    waiting = list(grouped)[::-1]
+    for run in runs:
+        left, pieces = len(run.counted), []
+        while left:
+            region = waiting.pop()
+            size = min(left, region.size)
+            pieces.append(replace(region, size=size))
+            left -= size
+            if size < region.size:
+                waiting.append(replace(region, size=region.size - size))
+        yield pieces
+
+
+def _in_run(run: Run, pieces: Sequence[LayerRegion]) -> list[ModuleRegion]:
+    regions, first = [], 0
+    for piece in pieces:
+        places = run.counted[first : first + piece.size]
+        first += piece.size
+        if run.caller is not None:
+            places = range(places[0], places[-1] + 1)
+        elif piece.policy is not None and len(places) > 1 and not run.is_loop:
+            raise NoPeer(_NOT_ALONE)
+        regions.append(ModuleRegion(run, [run.parts[place] for place in places], piece.policy))
+    if run.caller is not None:
+        return _joined(regions)
+    return [replace(r, policy=None) if r.is_script else r for r in regions]
 
 
 def _joined(regions: Sequence[ModuleRegion]) -> list[ModuleRegion]:
     groups: list[ModuleRegion] = []
     leading: list[Part] = []
     for region in regions:
-        if region.policy is None or _has_parameters(region):
+        if region.policy is None or region.has_parameters:
             groups.append(replace(region, parts=[*leading, *region.parts]))
             leading = []
         elif groups:
             groups[-1] = replace(groups[-1], parts=[*groups[-1].parts, *region.parts])
         else:
             leading += region.parts
-    return [*groups, *([ModuleRegion(leading, None)] if leading else [])]
+    return [*groups, *([replace(regions[0], parts=leading, policy=None)] if leading else [])]
 
 
-def _has_parameters(region: ModuleRegion) -> bool:
-    return any(True for _, module in region.parts for _ in module.parameters())
-
-
-def checkpoint_regions(children: Children, regions: Sequence[ModuleRegion]) -> None:
-    """Have each region computed again in backward.
+def checkpoint_regions(regions: Sequence[ModuleRegion], is_reentrant: bool = False) -> None:
+    """Have each region computed again in backward; reentrant is PyTorch's older kind.
 
     Raises:
-        NoPeer: a policy that PyTorch has no counterpart for.
+        NoPeer: a policy that PyTorch has no counterpart for, or that the older kind has not.
     """
-    callers = [(region, region_caller(region.policy)) for region in regions]
-    if children.caller is not None:
-        children.caller.forward = _one_after_the_other(callers)
-        return
+    callers = [(region, around(_caller(region.policy, is_reentrant))) for region in regions]
+    seen: set[int] = set()
     for region, call in callers:
-        for _, module in region.parts if region.policy is not None else ():
-            module.forward = _around(call, module.forward)
+        modules = [module for _, module in region.parts]
+        if region.policy is not None and not region.is_in_caller and id(modules[0]) not in seen:
+            seen.add(id(modules[0]))
+            _checkpoint_calls(modules, call)
+    for run in {id(region.run): region.run for region in regions}.values():
+        groups = [(region, call) for region, call in callers if region.run is run]
+        if any(region.is_in_caller for region, _ in groups):
+            assert run.caller is not None
+            run.caller.forward = _one_after_the_other(run, groups)
+
+
+def _caller(policy: Policy | None, is_reentrant: bool) -> Callable[..., Any]:
+    if not is_reentrant or policy is None:
+        return region_caller(policy)
+    if described(policy).in_torch(AtenOps()) != frozenset():
+        raise NoPeer("PyTorch's reentrant checkpoint saves nothing: it has no policy")
+    return partial(checkpoint, use_reentrant=True)
 
 
 def _one_after_the_other(
-    callers: Sequence[tuple[ModuleRegion, Callable[..., Any]]],
+    run: Run, groups: Sequence[tuple[ModuleRegion, Callable[..., Any]]]
 ) -> Callable[[Any], Any]:
-    groups = [(call, [module for _, module in region.parts]) for region, call in callers]
+    """The forward of a Sequential: regions of several parts under their checkpoints, every other
+    part called as it is, which for a region of one has its checkpoint inside.
+    """
+    steps: list[tuple[Callable[..., Any] | None, list[torch.nn.Module]]] = []
+    place = 0
+    for region, call in groups:
+        start = next(i for i in range(place, len(run.parts)) if run.parts[i] is region.parts[0])
+        steps += [(None, [module]) for _, module in run.parts[place:start]]
+        modules = [module for _, module in region.parts]
+        steps.append((call if region.is_in_caller else None, modules))
+        place = start + len(modules)
+    steps += [(None, [module]) for _, module in run.parts[place:]]
 
     def forward(input: Any) -> Any:
-        for call, modules in groups:
-            input = call(_chain, modules, input)
+        for call, modules in steps:
+            input = _chain(modules, input) if call is None else call(_chain, modules, input)
         return input
 
     return forward
@@ -191,8 +195,31 @@ def _chain(modules: Sequence[torch.nn.Module], value: Any) -> Any:
     return value
 
 
-def _around(call: Callable[..., Any], forward: Callable[..., Any]) -> Callable[..., Any]:
-    def checkpointed(*arguments: Any, **keywords: Any) -> Any:
-        return call(forward, *arguments, **keywords)
+def _checkpoint_calls(modules: Sequence[torch.nn.Module], call: Callable[..., Any]) -> None:
+    """Put the checkpoint around the call of a module, its hooks inside; of several, around a chain
+    of their calls where the first is called.
+    """
+    # A function of PyTorch's reentrant kind takes no keywords: they are bound to it.
+    first, *others = modules
+    inner = chained([_call_of(module) for module in modules]) if others else _call_of(first)
+    seen_tuple: list[bool] = []
 
-    return checkpointed
+    def checkpointed(*arguments: Any, **keywords: Any) -> Any:
+        output = call(partial(inner, **keywords), *arguments)
+        seen_tuple[:] = [isinstance(output, tuple)]
+        return output
+
+    _replace_call(first, checkpointed)
+    for module in others:
+        _replace_call(module, passing_on(seen_tuple))
+
+
+def _call_of(module: torch.nn.Module) -> Callable[..., Any]:
+    """What `module(...)` runs: hooks and forward, or what they were compiled to."""
+    compiled: Callable[..., Any] | None = module._compiled_call_impl
+    return compiled or module._call_impl
+
+
+def _replace_call(module: torch.nn.Module, call: Callable[..., Any]) -> None:
+    """`module(...)` runs this one from now on; PyTorch puts a compiled call there."""
+    module._compiled_call_impl = call

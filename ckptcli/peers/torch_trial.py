@@ -5,37 +5,96 @@ Invariant: the module's buffers are afterwards what they were.
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
 import torch
 
 from ckptcli.checkpoint.user_code import running
 from ckptcli.errors import ProgramError
 from ckptcli.peers.agreement import TOLERANCES, agreement
 from ckptcli.peers.base import Values
+from ckptcli.peers.torch_blocks import Blocks, as_called, blocks_of
+from ckptcli.peers.torch_loops import following_loops
 from ckptcli.peers.torch_module import SMALLER, ModuleNetwork, UserModule
+from ckptcli.peers.torch_own import counted_checkpoints
 from ckptcli.peers.torch_places import Places
-from ckptcli.peers.torch_regions import Children, children_of, without_caller
+
+SHOWN = 5
+"""Names in one sentence."""
 
 IN_PLACE = "modified by an inplace operation"
 
 
-def tried(user: UserModule, seed: int) -> Children:
-    """What checkpoints go around, after two passes from the same random state.
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """What a module does.
+
+    Attributes:
+        blocks: what checkpoints go around.
+        own_checkpoints: the kind of each checkpoint that the module makes itself in one pass.
+        never_called: blocks that the pass does not call, by path.
+        without_gradient: parameters, by path, and inputs that the loss does not depend on.
+    """
+
+    blocks: Blocks
+    own_checkpoints: Sequence[str]
+    never_called: Sequence[str]
+    without_gradient: Sequence[str]
+
+    def notes(self) -> Iterator[str]:
+        """What a reader of figures has to know, in sentences."""
+        if self.own_checkpoints:
+            kinds = Counter(self.own_checkpoints)
+            made = " and ".join(f"{number} {kind}" for kind, number in kinds.items())
+            yield (
+                f"the module checkpoints itself ({made} in a pass): `own` is the module as it is, "
+                "every other row has these off"
+            )
+        if self.never_called:
+            yield f"never called, so that no checkpoint goes around it: {some(self.never_called)}"
+        if self.without_gradient:
+            yield f"without a gradient: {some(self.without_gradient)}"
+
+
+def some(names: Sequence[str]) -> str:
+    """The first of many names."""
+    shown = ", ".join(f"`{name}`" for name in names[:SHOWN])
+    return shown if len(names) <= SHOWN else f"{shown} and {len(names) - SHOWN} more"
+
+
+def tried(user: UserModule, seed: int, wanted: str | None = None) -> Trial:
+    """Run the module with what it checkpoints itself, and twice without, each time from the same
+    random state; `wanted` as in `blocks_of`.
 
     Raises:
+        UsageError: no part of the module is called as `wanted` says.
         ProgramError: the module fails, or does something else in the second pass.
     """
-    network = ModuleNetwork(user, seed)
-    places = Places()
+    blocks, network, places = blocks_of(user.module, wanted), ModuleNetwork(user, seed), Places()
     buffers = {name: buffer.clone() for name, buffer in user.module.named_buffers()}
-    passes = []
+    passes: list[Values] = []
+    found: list[Any] = []
     with running(user.text, SMALLER, places.text), places.following(user.module):
+        with counted_checkpoints() as own_checkpoints:
+            ModuleNetwork(user, seed, has_own_checkpoints=True).forward()
+        _restore(user.module, buffers)
         for _ in range(2):
-            passes.append(network.values(network.backward(network.forward())))
+            with following_loops(blocks) as loops:
+                state = network.forward()
+            result = network.backward(state)
+            passes.append(network.values(result))
+            found[:] = result[1]
             _restore(user.module, buffers)
     _check_same(user, passes[0], passes[1], network.dtype)
-    children = children_of(user.module)
-    whole = children.caller is None or id(children.caller) in places.called
-    return children if whole else without_caller(children)
+    return Trial(
+        as_called(blocks, places.called, loops),
+        own_checkpoints,
+        [path for path, module in blocks.parts if id(module) not in places.called],
+        [name for name, grad in zip(user.parameter_names(), found) if grad is None],
+    )
 
 
 def _restore(module: torch.nn.Module, buffers: dict[str, torch.Tensor]) -> None:
@@ -54,16 +113,13 @@ def _check_same(user: UserModule, first: Values, again: Values, dtype: str) -> N
         apart = f"a gradient of one pass and the next is apart by {known.gradient_relative:.2g}"
     raise ProgramError(
         f"`{user.text}` does something else each time: {apart}",
-        "draw random numbers with torch, whose state is set before each pass, not with `random` "
-        "or `numpy.random`, and keep nothing from pass to pass",
+        "draw random numbers with torch, `random` or `numpy.random`, whose states are set before "
+        "each pass, and keep nothing from pass to pass",
     )
 
 
-def why_not_again(error: ProgramError, children: Children) -> str:
+def why_not_again(error: ProgramError) -> str:
     """Why a module that runs without checkpoints fails with them, and what to do."""
     if IN_PLACE not in str(error.__cause__):
         return f"it fails when it is computed again: {error}"
-    larger = children.caller is not None and len(children.parts) > 1
-    return "an in-place op overwrites what a checkpoint computes again from; use inplace=False" + (
-        ", or checkpoint larger blocks (-s remat:every=K)" if larger else ""
-    )
+    return "an in-place op overwrites what a checkpoint computes again from; use inplace=False"

@@ -17,12 +17,14 @@ from ckptcli.measure.row import Row
 from ckptcli.measure.stability import read_load, stability_warnings
 from ckptcli.peers.agreement import TOLERANCES, agreement
 from ckptcli.peers.base import Engine, NoPeer, Values, elsewhere
+from ckptcli.peers.module_strategies import FRAMEWORK, OWN, ModuleStrategy
 from ckptcli.profiling.own_program import REFERENCE, Finished, OwnRun, Tell, divergence
 from ckptcli.profiling.rows import empty_row, outcome_of, without_figures
 
 if TYPE_CHECKING:
+    from ckptcli.peers.torch_blocks import Blocks
     from ckptcli.peers.torch_module import ModuleNetwork, UserModule
-    from ckptcli.peers.torch_regions import Children
+    from ckptcli.peers.torch_trial import Trial
 
 _MOVED = (
     "{}: buffer `{}` differs from that of `none` after one pass: recomputing its module moves "
@@ -32,16 +34,19 @@ _MOVED = (
 
 def profile_module(
     text: str,
-    strategies: Sequence[Strategy],
+    strategies: Sequence[ModuleStrategy],
     engine: Engine,
     plan: Plan,
     threshold: float,
     tell: Tell,
+    wanted: str | None = None,
     config: dict[str, object] | None = None,
     command: Sequence[str] = (),
     finished: Finished | None = None,
 ) -> RunRecord:
     """Profile the module that `FILE.py:MAKE` makes; `engine` is PyTorch's, and imported.
+
+    `wanted` says which parts are its blocks, as `blocks_of` has it.
 
     The first strategy is `none`, which the others are compared with. One that has no counterpart,
     or under which the module fails, has a row with the reason. `finished` gets the record so far
@@ -58,23 +63,26 @@ def profile_module(
     origin = read_origin(command)
     plain = load_module(text, plan.seed)
     check_is_on_cpu(plain)
-    children = tried(plain, plan.seed)
+    trial = tried(plain, plan.seed, wanted)
+    blocks = trial.blocks
+    strategies = [s for s in strategies if s.is_asked or s.name != OWN or trial.own_checkpoints]
     run = OwnRun(
-        _workload(plain, children),
+        _workload(plain, blocks),
         "Torch(Cpu)",
         engine.version,
         plan,
         threshold,
         config or {},
         origin,
-        children=children.paths,
+        children=blocks.paths,
     )
-    passes = [_opened(strategy, plain, children, engine, plan.seed) for strategy in strategies]
-    passes = [_first_pass(this, passes[0], children) for this in passes]
+    passes = [_opened(strategy, plain, trial, engine, plan.seed) for strategy in strategies]
+    passes = [_first_pass(this, passes[0]) for this in passes]
     for this in passes:
         this.reference = passes[0]
     run.notes = [
-        *_lints(strategies, passes, children),
+        *trial.notes(),
+        *_lints(strategies, passes, blocks),
         *(text for this in passes for text in _divergence(this)),
         *_moved(passes),
     ]
@@ -86,12 +94,12 @@ def profile_module(
     return replace(record, warnings=(*record.warnings, *doubts))
 
 
-def _workload(plain: UserModule, children: Children) -> dict[str, object]:
+def _workload(plain: UserModule, blocks: Blocks) -> dict[str, object]:
     return {
         "name": "module",
         "title": plain.title,
         "module": plain.text,
-        "has_caller": children.caller is not None and len(children.parts) > 1,
+        "has_caller": blocks.can_group,
     }
 
 
@@ -126,7 +134,7 @@ class _Pass:
 
 
 def _opened(
-    strategy: Strategy, plain: UserModule, children: Children, engine: Engine, seed: int
+    strategy: ModuleStrategy, plain: UserModule, trial: Trial, engine: Engine, seed: int
 ) -> _Pass:
     """The strategy's network, or the reason why it has none."""
     from ckptcli.peers.torch_module import ModuleNetwork
@@ -135,35 +143,52 @@ def _opened(
     if strategy.name == REFERENCE:
         return _Pass(row, ModuleNetwork(plain, seed))
     try:
-        return _checkpointed(row, strategy, plain, children, seed)
+        if strategy.grouping is None:
+            network, what = _itself(strategy, plain, trial, seed)
+            return _Pass(replace(row, counterpart=what), network)
+        return _checkpointed(row, strategy, strategy.grouping, plain, trial.blocks, seed)
     except NoPeer as reason:
         return _Pass(without_figures(row, str(reason)))
 
 
-def _checkpointed(
-    row: Row, strategy: Strategy, plain: UserModule, children: Children, seed: int
-) -> _Pass:
+def _itself(
+    strategy: ModuleStrategy, plain: UserModule, trial: Trial, seed: int
+) -> tuple[ModuleNetwork, str]:
+    """The module as it is, or with what its framework checkpoints; and in words what that is."""
     from ckptcli.peers.torch_module import ModuleNetwork, another
-    from ckptcli.peers.torch_regions import (
-        checkpoint_regions,
-        children_of,
-        module_regions,
-        without_caller,
-    )
+    from ckptcli.peers.torch_own import turn_on_framework
 
-    module_regions(children, strategy)  # before another module is made
+    if strategy.name == OWN and not trial.own_checkpoints:
+        raise NoPeer("the module makes no checkpoint itself")
+    user, what = another(plain, seed), "the module as it is"
+    if strategy.name == FRAMEWORK:
+        what = f"what `{turn_on_framework(user.module)}` of the module turns on"
+    return ModuleNetwork(user, seed, has_own_checkpoints=True), what
+
+
+def _checkpointed(
+    row: Row,
+    strategy: ModuleStrategy,
+    grouping: Strategy,
+    plain: UserModule,
+    blocks: Blocks,
+    seed: int,
+) -> _Pass:
+    from ckptcli.peers.torch_blocks import in_another
+    from ckptcli.peers.torch_module import ModuleNetwork, another
+    from ckptcli.peers.torch_regions import checkpoint_regions, module_regions
+
+    module_regions(blocks, grouping)  # before another module is made
     user = another(plain, seed)
-    own = children_of(user.module)
-    own = own if children.caller is not None else without_caller(own)
-    regions = module_regions(own, strategy)
-    checkpoint_regions(own, regions)
+    regions = module_regions(in_another(blocks, user.module), grouping)
+    checkpoint_regions(regions, strategy.is_reentrant)
     paths = tuple(region.paths for region in regions if region.policy is not None)
-    reading = elsewhere(strategy, len(own.parts)).reading
+    reading = elsewhere(grouping, len(blocks.parts)).reading
     row = replace(row, regions=paths, counterpart=reading or None)
     return _Pass(row, ModuleNetwork(user, seed))
 
 
-def _first_pass(this: _Pass, reference: _Pass, children: Children) -> _Pass:
+def _first_pass(this: _Pass, reference: _Pass) -> _Pass:
     """One pass for its values; where it fails with checkpoints alone, the reason.
 
     Raises:
@@ -181,7 +206,7 @@ def _first_pass(this: _Pass, reference: _Pass, children: Children) -> _Pass:
     except ProgramError as error:
         if this is reference:
             raise
-        reason = why_not_again(error, children)
+        reason = why_not_again(error)
         return _Pass(replace(without_figures(this.row, reason), failed=True))
     return this
 
@@ -205,9 +230,9 @@ def _moved(passes: Sequence[_Pass]) -> Iterator[str]:
 
 
 def _lints(
-    strategies: Sequence[Strategy], passes: Sequence[_Pass], children: Children
+    strategies: Sequence[ModuleStrategy], passes: Sequence[_Pass], blocks: Blocks
 ) -> Iterator[str]:
     for strategy, this in zip(strategies, passes):
-        if this.network is not None:
-            for text in strategy.lints(len(children.parts)):
+        if this.network is not None and strategy.grouping is not None:
+            for text in strategy.grouping.lints(len(blocks.parts)):
                 yield f"{strategy.name}: {text}"

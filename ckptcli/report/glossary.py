@@ -42,8 +42,8 @@ GLOSSARY = {
     "wrong on purpose.",
     "residuals": "Intermediate values that are kept so that nothing has to be computed again.",
     "region": "A part of the forward pass that a strategy computes again as one, from its inputs.",
-    "has_caller": "Of a PyTorch module in the JSON: whether a `Sequential` calls its children, so "
-    "that a region can have several.",
+    "has_caller": "Of a PyTorch module in the JSON: whether some of its blocks run one after "
+    "the other, by a `Sequential` or a plain loop, so that a region can have several.",
     "policy": "Which values of a region may be held all the same; the others are computed again.",
     "backend": "The array library that computes, on a device. `ckpt backends` lists them.",
     "device": "Where the arrays live and under which strategy the engine runs, as Burn prints it.",

@@ -133,7 +133,8 @@ def readings(row: Row, record: RunRecord) -> Iterator[str]:
     yield from _memory_readings(memory)
     if row.compiled is not None:
         yield from compiled_readings(row.compiled)
-    if row.regions or (record.children and record.base_of(row) is not None):
+    is_grouped = record.children and record.base_of(row) is not None and row.counterpart is None
+    if row.regions or is_grouped:
         yield _regions(row, record)
     yield from _recomputation(row)
     yield from _time_readings(row, record)
@@ -185,14 +186,15 @@ def allocator_text(peak: AllocatorPeak) -> str:
 
 
 def _regions(row: Row, record: RunRecord) -> str:
-    """`8 regions of 3 children`, `2 regions of 4 children and 1 region of 3 children`."""
-    sizes = Counter(len(paths) for paths in row.regions)
+    """`8 regions of 3 blocks`, `2 regions of 4 blocks and 1 region of 3 blocks`."""
+    sizes = Counter(sum(path in record.children for path in paths) for paths in row.regions)
     parts = [
-        f"{units.count(number, 'region')} of {size} {'child' if size == 1 else 'children'}"
+        f"{units.count(number, 'region')} of {units.count(size, 'block')}"
         for size, number in sizes.items()
     ]
-    plain = len(record.children) - sum(map(len, row.regions))
-    rest = f"; {plain} of {len(record.children)} children without" if plain else ""
+    inside = {path for paths in row.regions for path in paths}
+    plain = sum(path not in inside for path in record.children)
+    rest = f"; {plain} of {units.count(len(record.children), 'block')} without" if plain else ""
     return f"{' and '.join(parts) or 'no region'}{rest}"
 
 

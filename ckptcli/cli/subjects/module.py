@@ -6,11 +6,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from ckptcli.cli.modules import ENGINE, SUBJECT as MODULE_SUBJECT, checked_module
-from ckptcli.cli.strategy_choice import parse_strategies
 from ckptcli.options.effects import takes
 
 if TYPE_CHECKING:
-    from ckptcli.checkpoint.strategies.base import Strategy
     from ckptcli.cli.line import Line
     from ckptcli.cli.stops import Stops
     from ckptcli.cli.subjects.base import Measurement
@@ -18,8 +16,6 @@ if TYPE_CHECKING:
     from ckptcli.options.commands.run import RunOptions
     from ckptcli.options.option import Option
     from ckptcli.peers.base import Engine
-
-DEFAULT = ("none", "remat")
 
 
 class ModuleSubject:
@@ -30,9 +26,12 @@ class ModuleSubject:
     has_pass: ClassVar[bool] = False
 
     def __init__(self, options: RunOptions, line: Line) -> None:
+        from ckptcli.peers.module_strategies import module_strategies
+
         self._text = options.peers.module_text or ""
+        self._blocks = options.blocks.blocks_text
         self._notes = checked_module(options.peers, line)
-        self._strategies = _strategies(options.strategies.strategy_texts)
+        self._strategies = module_strategies(options.strategies.strategy_texts)
         self.engine_names = (ENGINE,)
         self.row_names = [strategy.name for strategy in self._strategies]
         self.has_reference = len(self._strategies) > 1
@@ -67,21 +66,11 @@ class ModuleSubject:
             measurement.plan,
             measurement.threshold,
             measurement.tell,
+            wanted=self._blocks,
             config=measurement.config,
             command=measurement.command,
             finished=measurement.finished,
         )
-
-
-def _strategies(texts: Sequence[str]) -> list[Strategy]:
-    """`none` first, which the others are compared with, whether it was named or not.
-
-    Raises:
-        UnknownNameError, UsageError: as `parse_strategies`.
-    """
-    named = parse_strategies(texts or DEFAULT)
-    others = [strategy for strategy in named if strategy.name != DEFAULT[0]]
-    return [*parse_strategies(DEFAULT[:1]), *others]
 
 
 SUBJECT = ModuleSubject

@@ -14,6 +14,7 @@ from ckptcli.options.output import (
     VerboseOptions,
 )
 from ckptcli.options.program import (
+    BlockOptions,
     ConfigOptions,
     DeviceOptions,
     FaultOptions,
@@ -35,6 +36,7 @@ class RunOptions(Options):
     device: DeviceOptions = group(DeviceOptions)
     function: FunctionOptions = group(FunctionOptions)
     peers: PeerOptions = group(PeerOptions)
+    blocks: BlockOptions = group(BlockOptions)
     rounds: RoundOptions = group(RoundOptions)
     threshold: ThresholdOptions = group(ThresholdOptions)
     data: JsonOptions = group(

@@ -1,0 +1,124 @@
+"""Checkpoints that a PyTorch module makes itself: counted, turned off, its framework's turned on.
+
+A module that checkpoints itself calls `torch.utils.checkpoint.checkpoint`, from wherever its file
+or a framework took that function; what that one calls in turn is replaced here, for the whole
+process and as long as a context is open.
+
+Invariant: PyTorch is afterwards as it was.
+Source: `torch/utils/checkpoint.py`: `checkpoint` runs the function inside
+`_checkpoint_without_reentrant_generator`, or through `CheckpointFunction.apply`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+import torch.utils.checkpoint as library
+
+from ckptcli.peers.base import NoPeer
+
+_GENERATOR, _FUNCTION = "_checkpoint_without_reentrant_generator", "CheckpointFunction"
+_THEIRS = (getattr(library, _GENERATOR), getattr(library, _FUNCTION))
+
+_SWITCHES: dict[str, tuple[tuple[Any, ...], dict[str, Any]]] = {
+    "activation_checkpointing_enable": ((), {}),
+    "gradient_checkpointing_enable": ((), {}),
+    "set_grad_checkpointing": ((True,), {}),
+}
+"""What frameworks call to turn checkpoints on: transformers from 5 on and before, timm."""
+
+
+def _plain(function: Callable[..., Any], *settings: Any, **keywords: Any) -> Iterator[None]:
+    """In place of the generator: nothing is saved otherwise, and nothing computed again."""
+    del function, settings, keywords
+    yield
+
+
+class _Plain:
+    """In place of the autograd function: what it wraps runs as it is."""
+
+    @staticmethod
+    def apply(function: Callable[..., Any], preserve: bool, *arguments: Any) -> Any:
+        del preserve
+        return function(*arguments)
+
+
+@contextmanager
+def _replaced(generator: Any, function: Any) -> Iterator[None]:
+    before = getattr(library, _GENERATOR), getattr(library, _FUNCTION)
+    setattr(library, _GENERATOR, generator)
+    setattr(library, _FUNCTION, function)
+    try:
+        yield
+    finally:
+        setattr(library, _GENERATOR, before[0])
+        setattr(library, _FUNCTION, before[1])
+
+
+@contextmanager
+def without_own_checkpoints() -> Iterator[None]:
+    """Inside, calls of `checkpoint` run what they are given, and nothing else."""
+    with _replaced(_plain, _Plain):
+        yield
+
+
+@contextmanager
+def with_checkpoints() -> Iterator[None]:
+    """Inside, `checkpoint` is PyTorch's, also where it was turned off."""
+    with _replaced(*_THEIRS):
+        yield
+
+
+@contextmanager
+def counted_checkpoints() -> Iterator[list[str]]:
+    """Inside, each call of `checkpoint` adds its kind to the list, and runs as it is."""
+    calls: list[str] = []
+    generator, function = _THEIRS
+
+    def counting(*arguments: Any, **keywords: Any) -> Any:
+        calls.append("non-reentrant")
+        return generator(*arguments, **keywords)
+
+    class Counting:
+        @staticmethod
+        def apply(*arguments: Any) -> Any:
+            calls.append("reentrant")
+            return function.apply(*arguments)
+
+    with _replaced(counting, Counting):
+        yield calls
+
+
+def around(call: Callable[..., Any]) -> Callable[..., Any]:
+    """A caller of regions whose own checkpoint is made, and none of those inside the region."""
+
+    def checkpointed(function: Callable[..., Any], *arguments: Any, **keywords: Any) -> Any:
+        def inner(*given: Any, **named: Any) -> Any:
+            with without_own_checkpoints():
+                return function(*given, **named)
+
+        with with_checkpoints():
+            return call(inner, *arguments, **keywords)
+
+    return checkpointed
+
+
+def turn_on_framework(module: torch.nn.Module) -> str:
+    """Have the module's framework checkpoint it; the name of what did.
+
+    Raises:
+        NoPeer: no framework that is known, or one that cannot for this module.
+    """
+    for name, (arguments, keywords) in _SWITCHES.items():
+        owner = next((part for part in module.modules() if hasattr(part, name)), None)
+        if owner is None:
+            continue
+        try:
+            getattr(owner, name)(*arguments, **keywords)
+        except (ValueError, NotImplementedError) as error:
+            raise NoPeer(f"`{name}` of the module refuses: {error}") from error
+        return name
+    raise NoPeer(f"the module has no `{'`, no `'.join(_SWITCHES)}`")
