@@ -172,6 +172,37 @@ def unsettled():
     return loss, {"w": ws[0], "bias": jnp.ones(())}, x
 
 
+def kinked():
+    """Its rule is wrong on purpose, where nothing but a finite difference sees it."""
+
+    @jax.custom_vjp
+    def steep(h):
+        return h * h
+
+    steep.defvjp(lambda h: (h * h, h), lambda h, ct: (ct * 2.001 * h,))
+    ws, x = arrays()
+    return lambda w, x: jax.checkpoint(steep)(x @ w).mean(), ws[0], x
+
+
+def rough():
+    """What it computes in float32 is rough on the scale of small steps."""
+    ws, x = arrays()
+    single = lambda a: a.astype(jnp.float32)
+    return lambda w, x: jax.checkpoint(jnp.tanh)(single(x) @ single(w)).mean(), ws[0], x
+
+
+def moody():
+    calls = iter(range(10**6))
+    shape = jax.ShapeDtypeStruct((), np.float32)
+
+    def noisy(w, h):
+        seed = jax.lax.stop_gradient(h[0, 0])
+        noise = jax.pure_callback(lambda _: np.float32(1.0 + 0.01 * next(calls)), shape, seed)
+        return jnp.tanh(h @ w * noise)  # is another each time
+
+    return network(jax.checkpoint(noisy))
+
+
 def not_finite():
     def loss(w, x):
         y = jnp.log(w * x)  # makes the infinity

@@ -12,11 +12,13 @@ from ckptcli.cli.json_output import print_json_line
 from ckptcli.cli.screens import open_screen
 from ckptcli.cli.streams import warn
 from ckptcli.errors import UsageError
+from ckptcli.exit_codes import DONE, UNTRUSTWORTHY, WRONG
 from ckptcli.options.effects import Subject, without_effect
 from ckptcli.options.subjects import FUNCTION
 
 if TYPE_CHECKING:
     from ckptcli.cli.line import Line
+    from ckptcli.options.commands.check import CheckOptions
     from ckptcli.options.commands.saved import SavedOptions
 
 ENGINE = "jax"
@@ -74,3 +76,27 @@ def checked_function(
             f"leave out --engine, or use {' or '.join(ENGINES)}",
         )
     return engines, without_effect(line.options, line.given, SUBJECT)
+
+
+def check_function(options: CheckOptions, line: Line) -> int:
+    """`ckpt check --function FILE.py:MAKE`; the exit code."""
+    from ckptcli.peers.function_strategies import parse_function_strategy
+
+    text = options.function.function_text
+    assert text is not None
+    names = dict.fromkeys(options.strategies.strategy_texts)
+    strategies = [parse_function_strategy(name) for name in names]
+    engines, notes = checked_function(text, options.peers.engine_names, None, line)
+    with opened_engines(engines[:1], options.device.threads) as (_, engine_notes):
+        from ckptcli.cli.function_checks import print_checks
+        from ckptcli.profiling.function_check import CheckedFunction
+
+        warn([*notes, *engine_notes], options.notes.quiet)
+        checked = CheckedFunction(text, options.workload.seed)
+        warn(checked.notes, options.notes.quiet)
+        checks = list(checked.checks(strategies or checked.default()))
+    print_checks(checked.title, checks, options)
+    if any(found.passed is False for found in checks):
+        return WRONG
+    undecided = [found for found in checks if not found.usable]
+    return UNTRUSTWORTHY if options.strictness.strict and undecided else DONE

@@ -78,7 +78,7 @@ class EngineOptions(Options):
         key="engine",
         metavar="NAME",
         names="engine",
-        subjects=frozenset({WORKLOAD}),
+        subjects=frozenset({WORKLOAD, FUNCTION}),
     )
 
 

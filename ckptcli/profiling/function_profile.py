@@ -22,7 +22,7 @@ from ckptcli.measure.rounds import Plan
 from ckptcli.measure.row import Agreement
 from ckptcli.measure.stability import read_load, stability_warnings
 from ckptcli.peers.agreement import agreement, distance
-from ckptcli.peers.base import Engine, NoPeer, Values
+from ckptcli.peers.base import Engine, NoPeer, PeerNetwork, Values
 from ckptcli.peers.function_strategies import NONE, FunctionStrategy
 from ckptcli.peers.jax_function import SMALLER, UserFunction, load_function
 from ckptcli.peers.jax_function_rows import (
@@ -181,7 +181,28 @@ def _expected(reference: _Pass, rows: FunctionRows) -> Expected:
     values, again = reference.values, reference.values
     if reference.row.engine == COMPILED:
         again = op_by_op(reference.program, rows.user.text)
+    assert reference.network is not None
+    check_same_again(reference.network, values, rows)
     return expected_of(values, again, rows.tolerance, real_dtype(rows.user.parameter_leaves()))
+
+
+def check_same_again(network: PeerNetwork, values: Values, rows: FunctionRows) -> None:
+    """Refuse a function that a second pass computes otherwise, with the very same program.
+
+    Raises:
+        ProgramError: such a function, or one that fails then.
+    """
+    with blamed(rows.user.text):
+        again = network.values(network.backward(network.forward()))
+    known = agreement(values, again, real_dtype(rows.user.parameter_leaves()), rows.tolerance, NONE)
+    if not known.agrees and np.isfinite(values.loss):
+        apart = f"the loss is {values.loss!r} in one pass and {again.loss!r} in the next"
+        if known.loss_relative <= known.tolerance:
+            apart = f"a gradient of one pass and the next is apart by {known.gradient_relative:.2g}"
+        raise ProgramError(
+            f"`{rows.user.text}` does something else each time: {apart}",
+            "what it calls in Python must give the same for the same arguments",
+        )
 
 
 def op_by_op(program: FunctionProgram, text: str) -> Values:

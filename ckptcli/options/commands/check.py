@@ -10,6 +10,7 @@ from ckptcli.options.program import (
     DeviceOptions,
     EngineOptions,
     FaultOptions,
+    FunctionOptions,
     MemoryCheckOptions,
     ProgramOptions,
     StrategyOptions,
@@ -40,6 +41,7 @@ class CheckOptions(Options):
     program: ProgramOptions = group(ProgramOptions)
     workload: WorkloadOptions = group(WorkloadOptions, layers={"default": 4}, n={"default": 32})
     device: DeviceOptions = group(DeviceOptions)
+    function: FunctionOptions = group(FunctionOptions)
     peers: EngineOptions = group(EngineOptions)
     data: JsonOptions = group(JsonOptions, as_json={"help": "Print one JSON object a program."})
     screen: ScreenOptions = group(ScreenOptions)
