@@ -27,6 +27,7 @@ from ckptcli.peers.torch_engine import region_caller
 _CONTAINERS = (torch.nn.Sequential, torch.nn.ModuleList, torch.nn.ModuleDict)
 _NOTHING = "the module has no children to checkpoint"
 _NO_PARAMETERS = "no child of the module has a parameter: there is nothing to checkpoint"
+_NONE_CHOSEN = "no child in a region has a parameter: there is nothing to checkpoint"
 _NOT_ALONE = (
     "the module's own forward calls its children, so that a checkpoint fits around one at a time: "
     "call them from an nn.Sequential, or use -s remat"
@@ -121,9 +122,10 @@ def module_regions(children: Children, strategy: Strategy) -> list[ModuleRegion]
         first += region.size
     if all(region.policy is None for region in regions):
         return regions
+    some_have = any(_has_parameters(region) for region in regions)
     regions = _alone(regions) if children.caller is None else _joined(regions)
     if all(region.policy is None for region in regions):
-        raise NoPeer(_NO_PARAMETERS)
+        raise NoPeer(_NONE_CHOSEN if some_have else _NO_PARAMETERS)
     return regions
 
 
