@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.backend_kit import skipped_without_its_engines
+
 PAGE = (Path(__file__).parents[1] / "docs" / "seed-experiments.md").read_text(encoding="utf-8")
 COMMANDS = [
     line.removeprefix("$ ckpt ")
@@ -36,7 +38,21 @@ FIGURES = {
         *("0.84405407362385", "0.74479343324736", "0.71243200255133", "0.7044986795297"),
         *("steps=20 remat: effective", "gradients identical", "-3.9e-07"),
     ],
-    "run --workload trg -s none": ["60992168 B", "8393032 B", "42031048 B", "0.7044986795297"],
+    "run --workload trg --steps 4": ["0.84405407362385"],
+    "save_only_these_names(svd)' --reps 5": [
+        *("60992168 B", "8393032 B", "42031048 B", "0.7044986795297"),
+    ],
+    "--jax-svd names-after --engine jax": [
+        *("63109976 B", "8393496 B", "42031512 B", "0.7044986795297"),
+    ],
+    "-s 'remat:policy=save_only_these_names(svd)' --engine jax": ["63101272 B", "42031512 B"],
+    "--engine jax-scan": ["jax-scan none", "63101272 B", "8393496 B"],
+    "--steps 4 -s none -s remat --engine jax": ["0.84405407362385", "4888 B"],
+    "-s remat:only=4 -s remat:only=3..4": ["632792 B", "549824 B", "0.7447934332473"],
+    "remat:only=2..3 --jax-svd builtin": ["1.56284702810384", "40688 B", "11016 B"],
+    "remat:only=2..3 --engine jax": ["1.56284702810384", "25536 B", "8680 B"],
+    "--steps 4 -s none --jax-svd builtin": ["144664 B", "0.84405407362385"],
+    "--steps 5 -s none -s remat --jax-svd builtin": ["7235648 B", "nan"],
     "--steps 4..6,20 -s remat --perturb-replay": ["moved by -1.5", "step 4", "column 5"],
     "sign:4,a,5+6+7+9+10+12": ["moved by -3.45e-04", "columns 5, 6, 7, 9, 10, 12"],
     "--op mul --merge copy": ["1,023", "262,143"],
@@ -66,8 +82,21 @@ FIGURES = {
 """A part of a command -> what its output has."""
 
 
+RIGHT = ("save_only_these_names(svd)' --engine jax", "--steps 4 -s none --jax-svd builtin")
+"""Parts of commands with JAX that are right on every machine; others end with 0 or 5."""
+
+
+def exit_codes(command: str) -> set[int]:
+    """What a command may end with."""
+    if "--perturb-replay" in command or "--steps 5 -s none -s remat --jax-svd builtin" in command:
+        return {5}
+    if "--engine jax" in command and not any(part in command for part in RIGHT):
+        return {0, 5}
+    return {0}
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("command", skipped_without_its_engines(COMMANDS))
 def test_a_command_gives_the_figures_of_the_page(command: str) -> None:
     done = subprocess.run(
         ["/bin/sh", "-c", f'"{sys.executable}" -m ckptcli {command}'],
@@ -76,8 +105,8 @@ def test_a_command_gives_the_figures_of_the_page(command: str) -> None:
         env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},  # decompositions stall on a busy machine
         timeout=300,
     )
-    wrong_on_purpose = "--perturb-replay" in command
-    assert (done.returncode, "Traceback" in done.stderr) == (5 if wrong_on_purpose else 0, False)
+    assert done.returncode in exit_codes(command)
+    assert "Traceback" not in done.stderr
     for part, figures in FIGURES.items():
         if part in command:
             missing = [figure for figure in figures if figure not in done.stdout]

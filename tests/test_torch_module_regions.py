@@ -273,6 +273,22 @@ def test_what_has_no_parameter_joins_the_region_before_it(
     assert shared["agreement"]["gradient_ulp"] == 0.0
 
 
+def test_children_by_index(capsys: pytest.CaptureFixture[str], file: str) -> None:
+    """Children 0, 3, 6 and 9 have parameters; the others are activations."""
+    names = ("remat:only=3", "remat:only=0,3..5", "remat:only=3..8,every=6", "remat:only=1")
+    rows = rows_of(capsys, f"{file}:flat", "none", *names)
+    assert rows[names[0]]["regions"] == [["3"]]
+    assert rows[names[1]]["regions"] == [["0"], ["3", "4", "5"]]
+    assert rows[names[2]]["regions"] == [[str(child) for child in range(3, 9)]]
+    for name in names[:3]:
+        assert rows[name]["agreement"]["gradient_ulp"] == 0.0
+    assert rows[names[3]]["reason"] == (
+        "no block in a region has a parameter: there is nothing to checkpoint"
+    )
+    own_forward = rows_of(capsys, f"{file}:Net", "remat:only=0,2")
+    assert len(own_forward["remat:only=0,2"]["regions"]) == 2
+
+
 @pytest.mark.parametrize("name", ["Net", "Loop"])
 def test_children_that_no_sequential_calls_cannot_be_grouped(
     capsys: pytest.CaptureFixture[str], file: str, name: str

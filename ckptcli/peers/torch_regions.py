@@ -29,6 +29,7 @@ from ckptcli.peers.torch_loops import chained, passing_on
 from ckptcli.peers.torch_own import around
 
 _NOTHING = "the module has no block to checkpoint: no child with a parameter"
+_NONE_CHOSEN = "no block in a region has a parameter: there is nothing to checkpoint"
 _NOT_ALONE = (
     "the module's own forward calls its blocks, and not in a plain loop, so that a checkpoint fits "
     "around one at a time: call them from an nn.Sequential, or use -s remat"
@@ -83,7 +84,8 @@ def module_regions(blocks: Blocks, strategy: Strategy) -> list[ModuleRegion]:
     for run, pieces in zip(blocks.runs, _by_run(grouped, blocks.runs)):
         regions += _in_run(run, pieces)
     if all(region.policy is None for region in regions):
-        raise NoPeer(_NOTHING)
+        some_have = any(True for _, module in blocks.parts for _ in module.parameters())
+        raise NoPeer(_NONE_CHOSEN if some_have else _NOTHING)
     if _has_groups(grouped) and not any(region.has_several_blocks for region in regions):
         raise NoPeer(_NOT_ALONE)
     return regions
