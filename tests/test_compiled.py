@@ -364,7 +364,7 @@ def test_any_program_has_all_of_it() -> None:
         assert found.why_no_process is None
         assert found.plan is not None
         assert found.flops is not None
-    again = {"dot_general": 1, "tanh": 1}  # what a loop repeats counts once
+    again = {"dot_general": 2, "tanh": 2}  # once a turn of the loop
     assert (facts_of(looped).asked_by_op, facts_of(looped).left_by_op) == (again, again)
 
 

@@ -62,7 +62,7 @@ def command(options: CheckOptions, line: Line) -> int:
     ):
         strategies = parse_strategies(options.strategies.strategy_texts or ("balanced",))
         workloads = open_programs(options.program, options.workload, options.memory)
-        notes = program_notes(line, options.program, workloads)
+        notes = program_notes(line, options.program, workloads, [engine.name for engine in engines])
         backend = open_device(options.device, options.workload.dtype, quiet)
         warn([*notes, *told], quiet)
         in_float64 = changed(options.workload, dtype="float64")

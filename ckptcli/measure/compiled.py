@@ -55,7 +55,7 @@ class Compiled:
         flops: The same of what the compiler made of it.
         asked_by_op: Of products, convolutions, library calls and transcendental functions, those
             that the program computes again as it was handed to the compiler, by primitive.
-        left_by_op: The same in what the compiler made of it; what a loop repeats counts once.
+        left_by_op: The same in what the compiler made of it; the body of a scan counts once a turn.
         lower_s: Tracing and lowering, seconds.
         build_s: What the compiler alone took, seconds.
         first_call_s: The first call of the compiled program, seconds; later ones are the samples.

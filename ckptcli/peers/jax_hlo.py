@@ -35,6 +35,8 @@ _INSTRUCTION = re.compile(r"^\s+(?:ROOT )?%?[\w.\-]+ = (?:\(.*?\)|\S+) ([a-z][a-
 _NAME = re.compile(r'op_name="([^"]*)"')
 _TARGET = re.compile(r'custom_call_target="([^"]*)"')
 _CALLED = re.compile(r"(?:to_apply|calls|body|condition|\w+_computation)=%?([\w.\-]+)")
+_CONDITION = re.compile(r"condition=%?([\w.\-]+)")
+_LIMIT = re.compile(r" = [su]\d+\[\] constant\((\d+)\)")
 _BRANCHES = re.compile(r"branch_computations=\{([^}]*)\}")
 
 
@@ -44,16 +46,20 @@ class Counts:
 
     every: Counter[str] = field(default_factory=Counter)
     again: Counter[str] = field(default_factory=Counter)
+    limits: list[int] = field(default_factory=list)
 
-    def add(self, other: Counts, is_again: bool) -> None:
-        """What a call adds; all of it is computed again where the call is."""
-        self.every += other.every
-        self.again += other.every if is_again else other.again
+    def add(self, other: Counts, is_again: bool, turns: int) -> None:
+        """What a call adds, so many times; all of it is computed again where the call is."""
+        again = other.every if is_again else other.again
+        for _ in range(turns):
+            self.every += other.every
+            self.again += again
 
 
 def recomputed_by_op(text: str) -> dict[str, int]:
     """Of the costly instructions of a whole program, those that a checkpoint computes again, by
-    primitive; what a loop repeats counts once.
+    primitive. The body of a loop counts once a turn: `lax.scan` counts up to a constant, which stands
+    in the loop's condition; a loop that does otherwise counts once.
     """
     return dict(sorted(_entry(text).again.items()))
 
@@ -67,6 +73,7 @@ def _entry(text: str) -> Counts:
         if head is not None:
             here = known[head[1]] = Counts()
             continue
+        here.limits += map(int, _LIMIT.findall(line))
         instruction = _INSTRUCTION.match(line)
         if instruction is not None:
             _count(instruction[1], line, here, known)
@@ -81,9 +88,17 @@ def _count(opcode: str, line: str, here: Counts, known: dict[str, Counts]) -> No
         here.every[primitive] += 1
         if is_again:
             here.again[primitive] += 1
+    turns = _turns(line, known) if opcode == "while" else 1
     for called in _called(line):
         # A fusion's instructions have names of their own, of the places where each comes from.
-        here.add(known.get(called, Counts()), is_again and opcode in _CALLING)
+        here.add(known.get(called, Counts()), is_again and opcode in _CALLING, turns)
+
+
+def _turns(line: str, known: dict[str, Counts]) -> int:
+    """How often a loop runs that counts up to the one constant of its condition; 1 for any other."""
+    condition = _CONDITION.search(line)
+    limits = [] if condition is None else known.get(condition[1], Counts()).limits
+    return limits[0] if len(limits) == 1 else 1
 
 
 def _primitive(opcode: str, line: str, name: re.Match[str] | None) -> str:
