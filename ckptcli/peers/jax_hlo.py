@@ -51,15 +51,14 @@ class Counts:
     def add(self, other: Counts, is_again: bool, turns: int) -> None:
         """What a call adds, so many times; all of it is computed again where the call is."""
         again = other.every if is_again else other.again
-        for _ in range(turns):
-            self.every += other.every
-            self.again += again
+        self.every.update({name: count * turns for name, count in other.every.items()})
+        self.again.update({name: count * turns for name, count in again.items()})
 
 
 def recomputed_by_op(text: str) -> dict[str, int]:
     """Of the costly instructions of a whole program, those that a checkpoint computes again, by
-    primitive. The body of a loop counts once a turn: `lax.scan` counts up to a constant, which stands
-    in the loop's condition; a loop that does otherwise counts once.
+    primitive. The body of a loop counts once a turn: `lax.scan` counts up to a constant, which
+    stands in the loop's condition; a loop that does otherwise counts once.
     """
     return dict(sorted(_entry(text).again.items()))
 
@@ -95,7 +94,7 @@ def _count(opcode: str, line: str, here: Counts, known: dict[str, Counts]) -> No
 
 
 def _turns(line: str, known: dict[str, Counts]) -> int:
-    """How often a loop runs that counts up to the one constant of its condition; 1 for any other."""
+    """How often a loop runs that counts up to the one constant of its condition; else 1."""
     condition = _CONDITION.search(line)
     limits = [] if condition is None else known.get(condition[1], Counts()).limits
     return limits[0] if len(limits) == 1 else 1
