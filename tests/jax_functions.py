@@ -114,6 +114,24 @@ def closed_over():
     return loss, ws, jnp.array(2.0)
 
 
+class Blocks:
+    """Methods, one of them called through a scan, a function called through a jit and a vmap."""
+
+    def block(self, w, h):
+        return jnp.sin(layer(w, h)) + h
+
+    def __call__(self, ws, x):
+        last, _ = jax.lax.scan(lambda h, w: (self.block(w, h), None), x, ws)
+        once = jax.jit(jax.vmap(lambda h: layer(ws[0], h)))
+        return once(once(last)).sum() + self.block(ws[1], x).mean()
+
+
+def blocks():
+    ws, x = arrays()
+    call = Blocks()
+    return lambda ws, x: call(ws, x), jnp.stack(ws), x
+
+
 def under_policies():
     ws, x = arrays()
     saved = jax.checkpoint_policies.save_only_these_names("product")

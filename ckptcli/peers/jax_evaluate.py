@@ -132,35 +132,40 @@ def without_checkpoints(equation: Any, operands: Sequence[Any]) -> Sequence[Any]
     """What an equation computes with every checkpoint in it off; an `Instead`."""
     if is_checkpoint(equation):
         return evaluate(equation.params["jaxpr"], (), operands, without_checkpoints)
-    changed = {
-        name: _all_without(parameter)
-        for name, parameter in equation.params.items()
-        if any(map(_is_closed, parameter if isinstance(parameter, tuple) else (parameter,)))
-    }
-    changed = {name: new for name, new in changed.items() if new is not equation.params[name]}
+
+    def flat(closed: Any, arguments: Sequence[Any]) -> list[Any]:
+        return evaluate(closed.jaxpr, closed.consts, arguments, without_checkpoints)
+
+    return bound_with(equation, operands, has_checkpoint, flat)
+
+
+def bound_with(
+    equation: Any,
+    operands: Sequence[Any],
+    is_meant: Callable[[Any], bool],
+    flat: Callable[[Any, Sequence[Any]], list[Any]],
+) -> list[Any] | None:
+    """The outputs of an equation whose inner programs are what `flat` makes of them, where one of
+    them is meant; None where none is. `flat` gets a closed program and its arguments.
+    """
+    changed = {}
+    for name, parameter in equation.params.items():
+        items = parameter if isinstance(parameter, tuple) else (parameter,)
+        if any(_is_closed(item) and is_meant(item.jaxpr) for item in items):
+            new = tuple(_rewritten(item, flat) if _is_closed(item) else item for item in items)
+            changed[name] = new if isinstance(parameter, tuple) else new[0]
     return bound(equation, operands, **changed) if changed else None
-
-
-def _all_without(parameter: Any) -> Any:
-    """The closed programs in a parameter, rewritten where one has a checkpoint."""
-    items = parameter if isinstance(parameter, tuple) else (parameter,)
-    if not any(_is_closed(item) and has_checkpoint(item.jaxpr) for item in items):
-        return parameter
-    changed = tuple(_without(item) if _is_closed(item) else item for item in items)
-    return changed if isinstance(parameter, tuple) else changed[0]
 
 
 def _is_closed(item: Any) -> bool:
     return hasattr(item, "jaxpr") and hasattr(item, "consts") and hasattr(item.jaxpr, "eqns")
 
 
-def _without(closed: Any) -> Any:
-    """A closed program of the same arguments and results, without checkpoints."""
-
-    def flat(*arguments: Any) -> list[Any]:
-        return evaluate(closed.jaxpr, closed.consts, arguments, without_checkpoints)
-
-    return jax.make_jaxpr(flat)(*map(shape_of, closed.jaxpr.invars))
+def _rewritten(closed: Any, flat: Callable[[Any, Sequence[Any]], list[Any]]) -> Any:
+    """A closed program of the same arguments and results."""
+    return jax.make_jaxpr(lambda *arguments: flat(closed, arguments))(
+        *map(shape_of, closed.jaxpr.invars)
+    )
 
 
 def shape_of(variable: Any) -> Any:

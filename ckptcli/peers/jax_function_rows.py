@@ -18,7 +18,7 @@ import jax
 import numpy as np
 
 from ckptcli.peers.base import NoPeer, Packed, PeerNetwork, Values
-from ckptcli.peers.function_strategies import NONE, OWN, FunctionStrategy
+from ckptcli.peers.function_strategies import NONE, OWN, FunctionStrategy, Place
 from ckptcli.peers.jax_engine import CompiledJaxNetwork, EagerJaxNetwork
 from ckptcli.peers.jax_evaluate import (
     equations,
@@ -28,7 +28,9 @@ from ckptcli.peers.jax_evaluate import (
     without_checkpoints,
 )
 from ckptcli.peers.jax_function import UserFunction
+from ckptcli.peers.jax_lines import Calls, evaluate_calls, without_checkpoints_apart
 from ckptcli.peers.jax_policies import policy_of
+from ckptcli.peers.jax_trial import traced
 
 Loss: TypeAlias = Callable[[Sequence[Any], Sequence[Any]], Any]
 """From parameters and other arrays to a scalar."""
@@ -101,13 +103,14 @@ def needed(program: Any) -> list[Any]:
 
 
 class FunctionRows:
-    """The programs of a function by strategy; `traced` is its program, a `ClosedJaxpr`."""
+    """The programs of a function by strategy; `program` is its own, a `ClosedJaxpr`."""
 
-    def __init__(self, user: UserFunction, traced: Any) -> None:
+    def __init__(self, user: UserFunction, program: Any) -> None:
         self.user = user
-        self.has_checkpoints = has_checkpoint(traced.jaxpr)
-        self._traced = traced
-        self.tolerance = tolerance_of(traced)
+        self.has_checkpoints = has_checkpoint(program.jaxpr)
+        self._traced = program
+        self.tolerance = tolerance_of(program)
+        self._calls: dict[Place, tuple[int, Any]] = {}
 
     def without(self, parameters: Sequence[Any], arrays: Sequence[Any]) -> Any:
         """The loss with every checkpoint off."""
@@ -136,7 +139,40 @@ class FunctionRows:
         return self._checkpointed(strategy)
 
     def _checkpointed(self, strategy: FunctionStrategy) -> Loss:
-        return jax.checkpoint(self.without, policy=policy_of(strategy))  # type: ignore[no-any-return]
+        policy = policy_of(strategy)
+        if strategy.place is None:
+            return jax.checkpoint(self.without, policy=policy)  # type: ignore[no-any-return]
+        closed = self._marked(strategy.place)
+
+        def loss(parameters: Sequence[Any], arrays: Sequence[Any]) -> Any:
+            return evaluate_calls(closed, [*parameters, *arrays], policy)[0]
+
+        return loss
+
+    def calls(self, place: Place) -> int:
+        """How often the function at a place is called."""
+        self._marked(place)
+        return self._calls[place][0]
+
+    def _marked(self, place: Place) -> Any:
+        """The program without checkpoints, the calls of the function at a place marked in it.
+
+        Raises:
+            UsageError: it is never called.
+        """
+        if place not in self._calls:
+            calls = Calls(place)
+            program = traced(self.user, watching=calls.marked())
+            calls.check_found()
+            closed = jax.make_jaxpr(
+                lambda *arguments: without_checkpoints_apart(program, arguments)
+            )(*self.user.parameter_leaves(), *self.user.other_arrays())
+            self._calls[place] = calls.count, closed
+        return self._calls[place][1]
+
+    def program_of(self, loss: Loss) -> Any:
+        """A loss as a `ClosedJaxpr`."""
+        return jax.make_jaxpr(loss)(self.user.parameter_leaves(), self.user.other_arrays())
 
     def program(self, strategy: FunctionStrategy) -> FunctionProgram:
         """The strategy as a program for JAX's engines.

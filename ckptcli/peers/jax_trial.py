@@ -15,7 +15,7 @@ import io
 import re
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, redirect_stdout
+from contextlib import AbstractContextManager, contextmanager, nullcontext, redirect_stdout
 from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any
@@ -66,14 +66,19 @@ def tried(user: UserFunction) -> Traced:
     return Traced(program, [*_notes(user, said, moved(before, after)), *_effects(program)])
 
 
-def traced(user: UserFunction, said: io.StringIO | None = None) -> Any:
-    """The program of the loss, traced anew; `said` gets what the function prints meanwhile.
+def traced(
+    user: UserFunction,
+    said: io.StringIO | None = None,
+    watching: AbstractContextManager[None] | None = None,
+) -> Any:
+    """The program of the loss, traced anew; `said` gets what the function prints meanwhile, and
+    `watching` is entered.
 
     Raises:
         UsageError, ProgramError: as `tried`.
     """
     jax.clear_caches()  # an inner function that was traced before would not be called again
-    with blamed(user.text), _listening(said):
+    with blamed(user.text), _listening(said), watching or nullcontext():
         return jax.make_jaxpr(user.scalar)(user.parameter_leaves(), user.other_arrays())
 
 

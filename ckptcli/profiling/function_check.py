@@ -12,7 +12,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-import jax
 import numpy as np
 
 from ckptcli.measure.function_check import Along, FunctionCheck
@@ -92,11 +91,7 @@ class CheckedFunction:
             network = CompiledFunction(program)
             result = network.forward()
             values = network.values(result)
-            recheck = Recheck(
-                jax.make_jaxpr(program.loss)(program.parameters, program.x),
-                program.parameters,
-                program.x,
-            )
+            recheck = Recheck(self._rows.program_of(program.loss), program.parameters, program.x)
             compared, wrong = recheck.op_by_op()
         known, alone = expected.beside(values), expected.beside(op_by_op(program, text))
         compiled = None

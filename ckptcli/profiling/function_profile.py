@@ -38,6 +38,7 @@ from ckptcli.peers.jax_trial import blamed, tried
 from ckptcli.profiling.own_program import Finished, OwnRun, Tell, divergence
 from ckptcli.profiling.peer_passes import SPREADS, WIDEST, PeerPass
 from ckptcli.profiling.rows import outcome_of
+from ckptcli.units import count
 
 COMPILED = "jax"
 
@@ -159,6 +160,10 @@ def _opened(engine: Engine, strategy: FunctionStrategy, rows: FunctionRows) -> _
     this = _Pass(engine, strategy)
     try:
         this.program = rows.program(strategy)
+        if strategy.place is not None:
+            calls = count(rows.calls(strategy.place), "call")
+            what = f"{calls} of `{strategy.place.function}`, each under a checkpoint"
+            this.row = replace(this.row, counterpart=what)
     except NoPeer as reason:
         this.leave_out(str(reason))
         return this
