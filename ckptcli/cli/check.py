@@ -233,9 +233,9 @@ def _lines(found: Check, workload: Workload) -> Iterator[str]:
         yield f"no gradient         the loss never uses {_some(found.unused)}, or only detached"
     if found.not_finite:
         yield f"not finite          nan or infinity in the gradient of {_some(found.not_finite)}"
-    if not found.has_float64:
-        yield "finite differences  left out: the device has no float64"
-    elif not found.differences:
+    if found.differences and not found.has_float64:
+        yield "finite differences  in NumPy, since the device has no float64"
+    if not found.differences:
         yield "finite differences  left out: the program detaches values, or has no gradient"
     yield from map(difference_line, found.differences)
     if found.differences and not found.usable_directions:

@@ -17,10 +17,14 @@ def check_fits(
 ) -> None:
     """Refuse a workload that needs more memory than there is, before anything is allocated.
 
+    On a device each strategy has a network of its own; on the host all share the arrays there.
+
     Raises:
         OutOfMemoryError: with the bytes it needs and the bytes there are.
     """
     needed_bytes = workload.needed_bytes([strategy.name for strategy in strategies])
+    if backend is not None and not backend.is_cpu:
+        needed_bytes += (len(strategies) - 1) * workload.loaded_bytes
     free_bytes = None if backend is None else backend.free_bytes()
     free_bytes = available_bytes() if free_bytes is None else free_bytes
     if free_bytes is not None and needed_bytes > free_bytes:

@@ -39,7 +39,8 @@ class Check:
         unused: the parameters that no gradient reaches, under `none` either.
         not_finite: the parameters whose gradient holds nan or infinity. `none`'s may do so too:
             a strategy that keeps it passes.
-        has_float64: whether the device has the dtype that finite differences need.
+        has_float64: whether the device has the dtype that finite differences need; where not, they
+            are taken of the same program in NumPy.
     """
 
     strategy: str
@@ -104,13 +105,14 @@ def check(
     own = _run(workload, strategy, backend, spread)
     reference = _run(workload, NoCheckpointing(), backend)
     has_float64 = "float64" in backend.dtypes
+    in_float64 = backend if has_float64 else open_backend()
     return Check(
         strategy=strategy.name,
         gradients=len(reference.gradients),
         wrong_gradients=tuple(_wrong(reference.gradients, own.gradients, spread)),
         differences=()
-        if own.fidelity.detaches or not own.gradients or not has_float64
-        else tuple(directional_differences(precise, strategy, seed=seed, backend=backend)),
+        if own.fidelity.detaches or not own.gradients
+        else tuple(directional_differences(precise, strategy, seed=seed, backend=in_float64)),
         compared=own.fidelity.compared,
         wrong_values=tuple(own.fidelity.wrong),
         draws=(own.draws, reference.draws),

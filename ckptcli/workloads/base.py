@@ -116,3 +116,10 @@ class Workload(Protocol):
 
     def needed_bytes(self, strategies: Sequence[str]) -> int:
         """A lower bound of the memory that one pass needs, whichever of `strategies` needs most."""
+
+    @property
+    def loaded_bytes(self) -> int:
+        """Parameters and input, which each strategy has of its own on a device that is not the
+        host; 0 where that is not known before they are made.
+        """
+        return 0

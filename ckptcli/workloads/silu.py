@@ -141,6 +141,11 @@ class SiluWorkload(Workload):
         calls.append(OpCall("sum", (len(calls) - 1,), {}))
         return GraphCase(self.title, 0, tuple(calls), len(calls) - 1, None)
 
+    @property
+    def loaded_bytes(self) -> int:
+        element_bytes = DTYPES[self.dtype].element_bytes
+        return (self.layers * self.n + self.batch) * self.n * element_bytes
+
     def needed_bytes(self, strategies: Sequence[str]) -> int:
         """Parameters, input, and what is live beside them in the steps that need most.
 
