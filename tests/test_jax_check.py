@@ -184,7 +184,7 @@ def test_the_screen(capsys: pytest.CaptureFixture[str], file: str) -> None:
     assert run_command(command) == 0
     captured = capsys.readouterr()
     assert "own: passed" in captured.out
-    assert "bit for bit (1 equations inside checkpoints)" in captured.out
+    assert "bit for bit (1 equation inside checkpoints)" in captured.out
     assert "rounding alone: the gradient of params['bias']" in captured.out
     assert "sqrt: n/a" in captured.out
     assert "warning: --n has no effect on a function" in captured.err

@@ -155,8 +155,8 @@ def test_any_pytree_goes_in(capsys: pytest.CaptureFixture[str], file: str) -> No
 
 @pytest.mark.slow
 @NEEDS_JAX
-@pytest.mark.parametrize("name", ["complex_numbers", "halves"])
-def test_parameters_of_other_dtypes(
+@pytest.mark.parametrize("name", ["complex_numbers", "halves", "sorted_rows"])
+def test_parameters_of_other_dtypes_and_what_else_programs_have(
     capsys: pytest.CaptureFixture[str], file: str, name: str
 ) -> None:
     rows = rows_of(ran(capsys, f"{file}:{name}", "-q"))
@@ -229,6 +229,8 @@ def test_nan_is_told_with_what_makes_it(capsys: pytest.CaptureFixture[str], file
     [
         ("watched", "prints (`I am traced`): under jit that happens when it is traced"),
         ("watched", "`seen` goes from 0 elements to 1 elements"),
+        ("counting", "`self.calls` goes from 0 to 1"),
+        ("counting", "no gradient flows to `params['unused']`: the loss does not use it"),
         ("called_back", "calls Python in every pass: its time is in the figures"),
     ],
 )
