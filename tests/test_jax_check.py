@@ -24,7 +24,7 @@ from ckptcli.measure.function_check import (
 )
 from ckptcli.measure.row import Agreement
 from tests.backend_kit import NEEDS_JAX
-from tests.jax_functions import file as file, line_of
+from tests.jax_functions import EXAMPLES, NEEDS_FLAX, file as file, line_of
 
 CKPT = [sys.executable, "-m", "ckptcli"]
 TRG = Path(__file__).with_name("jax_trg_function.py")
@@ -106,6 +106,18 @@ def test_what_is_right_passes(
     assert found["usable_directions"] >= 1
     assert all(along["agrees"] for along in found["differences"])
     assert found["compiled"] is None
+
+
+@pytest.mark.slow
+@NEEDS_JAX
+@NEEDS_FLAX
+def test_a_network_of_flax_passes(capsys: pytest.CaptureFixture[str]) -> None:
+    """The bias of the keys moves all scores of a row alike: its gradient is rounding."""
+    found = checked(capsys, str(EXAMPLES / "jax_flax.py:make"))
+    assert found["passed"]
+    assert found["compared"] > 200
+    assert found["usable_directions"] == 8
+    assert all("['key']['bias']" in name for name in found["not_compared"])
 
 
 @pytest.mark.slow
