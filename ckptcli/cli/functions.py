@@ -15,7 +15,6 @@ from ckptcli.errors import UsageError
 from ckptcli.exit_codes import DONE, UNTRUSTWORTHY, WRONG
 from ckptcli.options.effects import Subject, without_effect
 from ckptcli.options.subjects import FUNCTION
-from ckptcli.peers.function_strategies import parse_function_strategy
 
 if TYPE_CHECKING:
     from ckptcli.cli.line import Line
@@ -29,6 +28,8 @@ SUBJECT = Subject(FUNCTION, "a function")
 
 def saved_function(options: SavedOptions, line: Line) -> None:
     """`ckpt saved --function FILE.py:MAKE`."""
+    from ckptcli.peers.function_strategies import parse_function_strategy
+
     text = options.function.function_text
     assert text is not None
     names, peers = options.strategies.strategy_texts, options.peers
@@ -79,6 +80,8 @@ def checked_function(
 
 def check_function(options: CheckOptions, line: Line) -> int:
     """`ckpt check --function FILE.py:MAKE`; the exit code."""
+    from ckptcli.peers.function_strategies import parse_function_strategy
+
     text = options.function.function_text
     assert text is not None
     names = dict.fromkeys(options.strategies.strategy_texts)

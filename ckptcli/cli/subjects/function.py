@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, ClassVar
 
 from ckptcli.cli.functions import SUBJECT as FUNCTION_SUBJECT, checked_function
 from ckptcli.options.effects import takes
-from ckptcli.peers.function_strategies import function_strategies
 
 if TYPE_CHECKING:
     from ckptcli.cli.line import Line
@@ -27,6 +26,8 @@ class FunctionSubject:
     has_pass: ClassVar[bool] = False
 
     def __init__(self, options: RunOptions, line: Line) -> None:
+        from ckptcli.peers.function_strategies import function_strategies
+
         self._text = options.function.function_text or ""
         self.engine_names, self._notes = checked_function(
             self._text, options.peers.engine_names, options.peers.module_text, line
