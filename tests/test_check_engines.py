@@ -12,7 +12,7 @@ import pytest
 
 from ckptcli.cli.main import run_command
 from ckptcli.measure.row import Agreement
-from ckptcli.profiling.peer_check import BesideTheory, PeerCheck
+from ckptcli.profiling.peer_check import BesideTheory, PeerCheck, WrongValue
 from ckptcli.verify.bits import farthest_difference
 from ckptcli.verify.differences import DirectionalDifference, differences_of
 from tests.backend_kit import INSTALLED_ENGINES, NEEDS_JAX, NEEDS_TORCH
@@ -20,6 +20,7 @@ from tests.backend_kit import INSTALLED_ENGINES, NEEDS_JAX, NEEDS_TORCH
 AGREES = Agreement(1.0, 0.0, 0.0, 1e-13, 1.0, 1e-12)
 DIFFERS = replace(AGREES, gradient_relative=1e-4)
 CHECK = PeerCheck("remat", "jax", gradients=1, agreement=AGREES, plain_agreement=AGREES)
+MOVED = farthest_difference(np.array([1.0]), np.array([1.5]))
 SMALL = ("-l", "3", "-n", "8")
 
 
@@ -43,6 +44,7 @@ def checked(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, l
         (replace(CHECK, theory=BesideTheory(0.71240001, 0.7124, 1e-6)), True),
         (replace(CHECK, differences=(DirectionalDifference(1.0, 1.1, 1e-10),)), False),
         (replace(CHECK, differences=(DirectionalDifference(1.0, 1.1, 0.1, (), "a kink"),)), True),
+        (replace(CHECK, compared=2, wrong_values=(WrongValue(0, "s", MOVED),)), False),
         (PeerCheck("remat", "jax", "it knows no names"), None),
     ],
 )
@@ -111,8 +113,15 @@ def test_what_is_right_passes(capsys: pytest.CaptureFixture[str], engine: str) -
         assert row["usable_directions"] == 3
         assert row["agreement"]["agrees"]
         assert (row["plain_agreement"] is None) == (row["strategy"] == "none")
-        assert set(row["untold"]) == {"recomputed values", "random draws"}
-        assert row["compared"] is row["draws"] is None
+        assert row["draws"] is None
+        if engine == "torch":
+            # p and s of each layer; in one region s, and h where the next product needs it.
+            again = {"none": 0, "remat": 3 + 3, "balanced": 3 + 2}[row["strategy"]]
+            assert (row["compared"], row["same_bits"], row["wrong_values"]) == (again, again, [])
+            assert set(row["untold"]) == {"random draws"}
+        else:
+            assert (row["compared"], row["wrong_values"]) == (None, [])
+            assert set(row["untold"]) == {"recomputed values", "random draws"}
 
 
 @NEEDS_TORCH
@@ -154,11 +163,16 @@ def test_a_checkpoint_that_changes_the_gradient_ends_with_5(
     assert remat["finding"] == "the checkpoint changed it: `torch none` agrees with ckpt"
     assert [name for name, _ in remat["wrong_gradients"]] == ["w0", "w1", "w2"]
     assert any(d["reason"] is None and not _agrees(d) for d in remat["differences"])
+    wrong = [(value["layer"], value["name"]) for value in remat["wrong_values"]]
+    assert sorted(wrong) == [(0, "s"), (1, "s"), (2, "s")]
+    assert (remat["compared"], remat["same_bits"]) == (6, 3)
     assert run_command(["check", *words, "-q"]) == 5
     text = capsys.readouterr().out
     assert "torch none: passed" in text
     assert "torch remat: FAILED" in text
     assert "finding             the checkpoint changed it" in text
+    assert "recomputed values   3 of 6 are the forward's, bit for bit" in text
+    assert "layer 2, s: element" in text
 
 
 def _agrees(direction: dict[str, Any]) -> bool:

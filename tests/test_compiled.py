@@ -5,10 +5,14 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from ckptcli.cli.main import run_command
@@ -205,6 +209,17 @@ def test_whatever_becomes_of_the_child_the_row_stays(
     assert why is None if found.why_no_process is None else str(why) in found.why_no_process
 
 
+def test_what_does_not_fit_beside_this_process_is_not_tried(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("ckptcli.profiling.fresh_process.available_bytes", lambda: 10 * 2**20)
+    network: Any = _Network(Packed("ckptcli.no_such_module", b""))
+    found = in_fresh_process(network, Compiled(Plan(2 * 2**20, 2**20, 4 * 2**20)))
+    assert found.why_no_process == (
+        "a second process would need 13.0 MiB, and 10.0 MiB of memory are free"
+    )
+
+
 # XLA's text.
 
 HLO = (Path(__file__).parent / "data" / "recomputation.hlo").read_text(encoding="utf-8")
@@ -299,3 +314,97 @@ def test_op_by_op_nothing_is_compiled(capsys: pytest.CaptureFixture[str]) -> Non
     assert run_command([*words, "--json", "-q"]) == 0
     row = json.loads(capsys.readouterr().out)["strategies"][1]
     assert (row["compiled"], row["peak_bytes"]) == (None, None)
+
+
+class _Program:
+    """Any loss of two matrices of ones, as an engine gets it."""
+
+    tolerance = 1e-5
+    x = None
+
+    def __init__(self, loss: Any, side: int = 4) -> None:
+        self.parameters = [np.ones((side, side), np.float32) for _ in range(2)]
+        self._loss = loss
+
+    def loss(self, parameters: Any, x: Any) -> Any:
+        return self._loss(parameters)
+
+    def recomputed(self, backward_calls: Any) -> dict[str, int]:
+        return {}
+
+
+def facts_of(loss: Any, side: int = 4) -> Compiled:
+    from ckptcli.peers.jax_engine import CompiledJaxNetwork
+
+    peer = CompiledJaxNetwork(_Program(loss, side))
+    found = peer.measure().compiled
+    assert found is not None
+    return in_fresh_process(peer, found)
+
+
+@NEEDS_JAX
+@pytest.mark.slow
+def test_any_program_has_all_of_it() -> None:
+    """With a parameter that is never used, a loop with a checkpoint, calls of LAPACK and an FFT."""
+    import jax
+    import jax.numpy as jnp
+
+    def looped(parameters: Any) -> Any:
+        body = jax.checkpoint(lambda h, w: jnp.tanh(h @ w))
+        stacked = jnp.stack(parameters)
+        h, _ = jax.lax.scan(lambda h, w: (body(h, w), None), parameters[0], stacked)
+        return h.sum()
+
+    def called(parameters: Any) -> Any:
+        square = parameters[0] + 4.0 * jnp.eye(4)
+        return jnp.linalg.cholesky(square @ square.T).sum() + jnp.abs(jnp.fft.fft(square)).sum()
+
+    for loss in (lambda parameters: (parameters[0] ** 2).sum(), looped, called):
+        found = facts_of(loss)
+        assert found.why_no_process is None
+        assert found.plan is not None
+        assert found.flops is not None
+    again = {"dot_general": 1, "tanh": 1}  # what a loop repeats counts once
+    assert (facts_of(looped).asked_by_op, facts_of(looped).left_by_op) == (again, again)
+
+
+@NEEDS_JAX
+@pytest.mark.slow
+def test_a_program_that_calls_python_has_no_process_and_says_so() -> None:
+    import jax
+
+    def loss(parameters: Any) -> Any:
+        shape = jax.ShapeDtypeStruct((4, 4), np.float32)
+        held = jax.pure_callback(np.asarray, shape, jax.lax.stop_gradient(parameters[0]))
+        return (parameters[0] * held).sum()
+
+    found = facts_of(loss)
+    assert found.fresh_process_bytes is None
+    assert "cannot move the program to another process" in str(found.why_no_process)
+    assert found.plan is not None
+
+
+@NEEDS_JAX
+@pytest.mark.slow
+def test_the_trg_is_no_smaller_since_xla_computes_again_early() -> None:
+    """docs/jax.md: nothing is merged; a scheduler for memory finds the room."""
+
+    def plans(flags: str) -> list[int]:
+        words = ["run", "--workload", "trg", "--steps", "6", "-s", "none", "-s", "remat"]
+        done = subprocess.run(
+            [sys.executable, "-m", "ckptcli", *words, "--engine", "jax", "--reps", "1", "--json"],
+            capture_output=True,
+            text=True,
+            env={**os.environ, "XLA_FLAGS": flags},
+        )
+        assert done.returncode in (0, 5), done.stderr
+        rows = [row for row in json.loads(done.stdout)["strategies"] if row["engine"] == "jax"]
+        compiled = rows[1]["compiled"]
+        assert compiled["asked_by_op"] == compiled["left_by_op"] == {"dot_general": 12, "svd": 12}
+        assert rows[1]["saved_bytes"] < 0.2 * rows[0]["saved_bytes"]
+        return [row["peak_bytes"] for row in rows]
+
+    none, remat = plans("")
+    assert remat > 0.98 * none
+    none, remat = plans("--xla_cpu_enable_concurrency_optimized_scheduler=false")
+    assert remat < 0.95 * none

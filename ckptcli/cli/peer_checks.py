@@ -11,20 +11,21 @@ if TYPE_CHECKING:
     from ckptcli.profiling.peer_check import BesideTheory, PeerCheck
     from ckptcli.verify.differences import DirectionalDifference
 
+SHOWN = 5
+
 ONLY_IN_ENGINES: dict[str, object] = {
     "reason": None,
     "counterpart": "",
     "agreement": None,
     "plain_agreement": None,
     "theory": None,
+    "same_bits": None,
     "untold": {},
     "finding": None,
 }
 """What a check of ckpt's own has for the keys that it has no use for."""
 
 ONLY_OURS: dict[str, object] = {
-    "compared": None,
-    "wrong_values": [],
     "draws": None,
     "spread": None,
     "has_float64": True,
@@ -69,6 +70,11 @@ def peer_lines(found: PeerCheck) -> Iterator[str]:
         yield difference_line(direction)
     if found.differences and not found.usable_directions:
         yield "                    no direction is usable: the loss decides nothing here"
+    if found.compared is not None:
+        of_all = f"{found.same_bits} of {found.compared}"
+        yield f"recomputed values   {of_all} are the forward's, bit for bit"
+    for value in found.wrong_values[:SHOWN]:
+        yield f"                    layer {value.layer}, {value.name}: {value.difference}"
     for what, why in (found.untold or {}).items():
         yield f"{what:<19} n/a: {why}"
     if found.finding is not None:

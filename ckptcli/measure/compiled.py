@@ -57,8 +57,8 @@ class Compiled:
             that the program computes again as it was handed to the compiler, by primitive.
         left_by_op: The same in what the compiler made of it; what a loop repeats counts once.
         lower_s: Tracing and lowering, seconds.
-        build_s: The compiler alone, seconds.
-        first_call_s: The first call of what it made, seconds; those after it are samples.
+        build_s: What the compiler alone took, seconds.
+        first_call_s: The first call of the compiled program, seconds; later ones are the samples.
     """
 
     plan: Plan | None

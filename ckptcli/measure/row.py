@@ -206,8 +206,9 @@ class Row:
         regions: The parts of a module of the user's own under each checkpoint, by their paths.
         agreement: How far loss and gradients are from what they have to be; null where bits are
             compared.
-        plain_agreement: How far they are from those of `none` of the same engine, the same program
-            without a checkpoint; null for that row, without it, and where bits are compared.
+        plain_agreement: How far loss and gradients are from those of `none` of the same engine, the
+            same program without a checkpoint; null for that row, without it, and where bits are
+            compared.
         counterpart: In what the strategy is another thing in this library, for people; null where
             it is the same.
         compile_s: Tracing and compiling, in no sample, seconds; null if nothing is compiled.

@@ -48,6 +48,23 @@ class Measured:
 
 
 @dataclass(frozen=True, slots=True)
+class Again:
+    """A value that the backward pass computed again.
+
+    Attributes:
+        layer: the layer that it was made in, from 0.
+        name: the name that the workload gives it.
+        made: as the forward pass made it, on the host.
+        again: as it came back.
+    """
+
+    layer: int
+    name: str
+    made: Any
+    again: Any
+
+
+@dataclass(frozen=True, slots=True)
 class Packed:
     """A compiled program with its arguments, to be run once in a process that does nothing else.
 
@@ -66,7 +83,7 @@ class PeerNetwork(Subject, Protocol):
     Attributes:
         splits: whether forward and backward are two programs, so that each has a time.
         tolerance: how far loss and gradients may be from ckpt's, as a share of the largest element.
-        untold: why nobody sees what values it computes again.
+        untold: why nobody sees what values it computes again; empty where `recomputed_values` does.
     """
 
     splits: bool
@@ -81,6 +98,9 @@ class PeerNetwork(Subject, Protocol):
 
     def loss_at(self, parameters: Sequence[Any]) -> float:
         """The loss where the parameters are these arrays on the host."""
+
+    def recomputed_values(self) -> Sequence[Again]:
+        """What one pass computed again, value by value; nothing where `untold` says why."""
 
     def packed(self) -> Packed | None:
         """The compiled program for another process; None where nothing is compiled.

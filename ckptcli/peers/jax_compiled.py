@@ -46,16 +46,16 @@ def packed_program(compiled: Any, arguments: Any) -> Packed:
     leaves = jax.tree_util.tree_leaves(arguments)
     try:
         program, _, outputs = serialize(compiled)
+        told = {
+            "program": program,
+            "outputs": outputs.num_leaves,
+            "arguments": [np.asarray(leaf) for leaf in leaves],
+            "has_x64": jax.dtypes.canonicalize_dtype(np.float64) == np.float64,
+            "platform": next(iter(leaves[0].devices())).platform,
+        }
+        return Packed(CHILD, pickle.dumps(told, protocol=5))
     except Exception as error:  # a callback into Python, say, lives in this process alone
         raise NoPeer(f"JAX cannot move the program to another process: {_first(error)}") from error
-    told = {
-        "program": program,
-        "outputs": outputs.num_leaves,
-        "arguments": [np.asarray(leaf) for leaf in leaves],
-        "has_x64": jax.dtypes.canonicalize_dtype(np.float64) == np.float64,
-        "platform": next(iter(leaves[0].devices())).platform,
-    }
-    return Packed(CHILD, pickle.dumps(told, protocol=5))
 
 
 def _first(error: BaseException) -> str:

@@ -18,7 +18,7 @@ import numpy as np
 from ckptcli.checkpoint.strategies.base import LayerRegion
 from ckptcli.measure.compiled import Compiled
 from ckptcli.measure.memory import held_alone
-from ckptcli.peers.base import Measured, Packed, Values, program_of, register
+from ckptcli.peers.base import Again, Measured, Packed, Values, program_of, register
 from ckptcli.peers.jax_compiled import compiled_facts, packed_program
 from ckptcli.workloads.base import Workload
 
@@ -138,6 +138,9 @@ class _JaxNetwork:
     def loss_at(self, parameters: Sequence[Any]) -> float:
         with self.precision():
             return float(self.loss(list(parameters), self.x))
+
+    def recomputed_values(self) -> Sequence[Again]:
+        return ()
 
     def packed(self) -> Packed | None:
         return None

@@ -14,7 +14,7 @@ from ckptcli.checkpoint.policies import Policy, described
 from ckptcli.checkpoint.policies.base import NoCounterpart
 from ckptcli.checkpoint.strategies.base import LayerRegion
 from ckptcli.peers.agreement import TOLERANCES
-from ckptcli.peers.base import Measured, NoPeer, Values, program, program_of, register
+from ckptcli.peers.base import Again, Measured, NoPeer, Values, program, program_of, register
 from ckptcli.workloads.base import Workload
 from ckptcli.workloads.silu import SiluWorkload
 
@@ -38,7 +38,7 @@ class AtenOps:
             *("max_pool2d_with_indices", "max_pool3d_with_indices"),
             *("upsample_nearest2d", "upsample_bilinear2d", "upsample_bicubic2d"),
             *("embedding", "gather", "index", "scatter", "scatter_add", "where", "masked_fill"),
-            *("_to_copy", "_fft_r2c", "_fft_c2r", "_fft_c2c", "_ctc_loss"),
+            *("_to_copy", "cat", "_fft_r2c", "_fft_c2r", "_fft_c2c", "_ctc_loss"),
             # One op that has products inside.
             *("_scaled_dot_product_flash_attention_for_cpu", "_native_multi_head_attention"),
         }
@@ -95,7 +95,7 @@ class TorchNetwork:
     """The silu network of PyTorch tensors; they share memory with the arrays."""
 
     splits = True
-    untold = "PyTorch's checkpoint shows nobody what it computes again"
+    untold = ""
 
     def __init__(self, workload: SiluWorkload, regions: Sequence[LayerRegion]) -> None:
         import torch
@@ -110,12 +110,14 @@ class TorchNetwork:
         import torch
 
         with torch.enable_grad():  # ckpt's own backend may be PyTorch, with its autograd off
-            return self._loss(self.weights)
+            return self._loss(self.weights, _layers)
 
-    def _loss(self, weights: Sequence[torch.Tensor]) -> torch.Tensor:
+    def _loss(
+        self, weights: Sequence[torch.Tensor], layers: Callable[..., torch.Tensor]
+    ) -> torch.Tensor:
         h, first = self.x, 0
         for size, call in self._groups:
-            h = call(_layers, h, weights[first : first + size])
+            h = call(layers, h, weights[first : first + size])
             first += size
         return h.sum()
 
@@ -135,7 +137,27 @@ class TorchNetwork:
         import torch
 
         with torch.no_grad():
-            return float(self._loss([torch.from_numpy(array) for array in parameters]))
+            return float(self._loss([torch.from_numpy(array) for array in parameters], _layers))
+
+    def recomputed_values(self) -> Sequence[Again]:
+        """A checkpoint runs the layers' own code again, which notes what it makes. What a policy
+        saved comes back as the very tensor, and is not computed again.
+        """
+        import torch
+
+        layers = {id(weight): layer for layer, weight in enumerate(self.weights)}
+        made: dict[tuple[int, str], torch.Tensor] = {}
+        found: list[Again] = []
+
+        def note(weight: torch.Tensor, name: str, value: torch.Tensor) -> None:
+            key, value = (layers[id(weight)], name), value.detach()
+            first = made.setdefault(key, value)
+            if first.data_ptr() != value.data_ptr():
+                found.append(Again(*key, first.numpy(), value.numpy()))
+
+        with torch.enable_grad():
+            self.backward(self._loss(self.weights, partial(_noted_layers, note=note)))
+        return found
 
     def packed(self) -> None:
         return None
@@ -158,6 +180,26 @@ def _layers(h: torch.Tensor, weights: Sequence[torch.Tensor]) -> torch.Tensor:
     for weight in weights:
         p = h @ weight
         h = p * torch.sigmoid(p)
+    return h
+
+
+def _noted_layers(
+    h: torch.Tensor,
+    weights: Sequence[torch.Tensor],
+    note: Callable[[torch.Tensor, str, torch.Tensor], None],
+) -> torch.Tensor:
+    """The same ops; `note` gets what each makes, with its weight and the name of the value, at
+    once: a recomputation ends as soon as backward has all that it needs.
+    """
+    import torch
+
+    for weight in weights:
+        p = h @ weight
+        note(weight, "p", p)
+        s = torch.sigmoid(p)
+        note(weight, "s", s)
+        h = p * s
+        note(weight, "h", h)
     return h
 
 

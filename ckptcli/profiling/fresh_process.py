@@ -14,7 +14,9 @@ import subprocess
 from dataclasses import replace
 from typing import Any
 
-from ckptcli.measure.compiled import Compiled
+from ckptcli import units
+from ckptcli.measure.compiled import Compiled, Plan
+from ckptcli.measure.machine import available_bytes
 from ckptcli.peers.base import NoPeer, Packed, PeerNetwork
 from ckptcli.profiling.parent import child_command, ending_pipe
 
@@ -22,9 +24,15 @@ PATIENCE_S = 300.0
 """How long a child may take that runs a program once."""
 
 
+COPIES = 4
+"""Of the arguments, while they go to a child: written down, sent, read, and as they are used."""
+
+
 def in_fresh_process(network: PeerNetwork, compiled: Compiled) -> Compiled:
     """`compiled` with the figures of a fresh process, or with the reason why there are none."""
     try:
+        if (plan := compiled.plan) is not None:
+            _check_room(plan)
         packed = network.packed()
     except NoPeer as reason:
         return replace(compiled, why_no_process=str(reason))
@@ -38,6 +46,21 @@ def in_fresh_process(network: PeerNetwork, compiled: Compiled) -> Compiled:
         fresh_process_bytes=figures.get("fresh_process_bytes"),
         device_peak_bytes=figures.get("device_peak_bytes"),
     )
+
+
+def _check_room(plan: Plan) -> None:
+    """Refuse a second process whose program does not fit beside this one.
+
+    Raises:
+        NoPeer: it does not; says what it needs and what there is.
+    """
+    needed_bytes = COPIES * plan.argument_bytes + plan.output_bytes + plan.temp_bytes
+    free_bytes = available_bytes()
+    if free_bytes is not None and needed_bytes > free_bytes:
+        raise NoPeer(
+            f"a second process would need {units.size(needed_bytes)}, and "
+            f"{units.size(free_bytes)} of memory are free"
+        )
 
 
 def _figures(packed: Packed) -> dict[str, Any] | str:

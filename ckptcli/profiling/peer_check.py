@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -25,7 +26,7 @@ from ckptcli.peers.base import Engine, NoPeer, PeerNetwork, Values, elsewhere
 from ckptcli.profiling.out_of_memory import told_as_failure
 from ckptcli.profiling.peer_passes import PLAIN, Own, own_of
 from ckptcli.profiling.rows import empty_row, outcome_of
-from ckptcli.verify.bits import Difference, farthest_difference
+from ckptcli.verify.bits import Difference, farthest_difference, first_difference
 from ckptcli.verify.differences import DirectionalDifference, differences_of
 from ckptcli.workloads.base import Workload
 
@@ -55,6 +56,15 @@ class BesideTheory:
 
 
 @dataclass(frozen=True, slots=True)
+class WrongValue:
+    """A value that came back otherwise: its layer, its name, and where it moved most."""
+
+    layer: int
+    name: str
+    difference: Difference
+
+
+@dataclass(frozen=True, slots=True)
 class PeerCheck:
     """What was found out about one strategy in one engine.
 
@@ -68,6 +78,10 @@ class PeerCheck:
         plain_agreement: beside those of `none` of the same engine; None for that one itself.
         theory: the gradient beside the exact one; None where that is not known.
         differences: the gradient in float64 against finite differences of the engine's own loss.
+        compared: how many values that were computed again were held against the forward pass's;
+            None where the engine does not tell them.
+        same_bits: how many of them came back with every bit.
+        wrong_values: those that lie further off than the tolerance.
         not_finite: the parameters whose gradient holds nan or infinity.
         untold: what an engine does not tell -> why.
         finding: what the evidence says of gradients that are not ckpt's; None where they are.
@@ -83,6 +97,9 @@ class PeerCheck:
     plain_agreement: Agreement | None = None
     theory: BesideTheory | None = None
     differences: tuple[DirectionalDifference, ...] = ()
+    compared: int | None = None
+    same_bits: int = 0
+    wrong_values: tuple[WrongValue, ...] = ()
     not_finite: tuple[str, ...] = ()
     untold: Mapping[str, str] | None = None
     finding: str | None = None
@@ -108,9 +125,9 @@ class PeerCheck:
         if self.reason is not None:
             return None
         held = (self.agreement, self.plain_agreement, self.theory)
-        return all(found is None or found.agrees for found in held) and not any(
-            d.is_usable and not d.agrees for d in self.differences
-        )
+        agrees = all(found is None or found.agrees for found in held)
+        denied = any(d.is_usable and not d.agrees for d in self.differences)
+        return agrees and not denied and not self.wrong_values
 
 
 def check_in_engines(
@@ -247,14 +264,36 @@ def _checked(subject: _Subject, strategy: Strategy, plain: _Plain) -> PeerCheck:
         plain_agreement=beside_plain,
         theory=subject.theory(values, tolerance),
         differences=tuple(differences),
+        **_recomputed(network, tolerance),
         not_finite=tuple(n for n, g in zip(names, values.gradients) if not np.isfinite(g).all()),
-        untold={"recomputed values": network.untold, "random draws": NO_DRAWS},
+        untold=_untold(network),
         finding=None
         if beside_ours.agrees
         else why_not_ours(
             row, None if is_plain else plain.row, subject.outcome(subject.own.values)
         ),
     )
+
+
+def _untold(network: PeerNetwork) -> dict[str, str]:
+    values = {"recomputed values": network.untold} if network.untold else {}
+    return {**values, "random draws": NO_DRAWS}
+
+
+def _recomputed(network: PeerNetwork, tolerance: float) -> dict[str, Any]:
+    """What is known of values that were computed again, by the names of the check's fields."""
+    if network.untold:
+        return {}
+    values = network.recomputed_values()
+    return {
+        "compared": len(values),
+        "same_bits": sum(first_difference(v.made, v.again) is None for v in values),
+        "wrong_values": tuple(
+            WrongValue(v.layer, v.name, farthest_difference(v.made, v.again))
+            for v in values
+            if distance(v.made, v.again)[0] > tolerance
+        ),
+    }
 
 
 def _usable(differences: Sequence[DirectionalDifference]) -> float | None:

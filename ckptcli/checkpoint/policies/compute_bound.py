@@ -23,7 +23,7 @@ _PLACES = {"gather", "scatter", *(f"scatter{of}" for of in ("_add", "_mul", "_ma
 IN_JAX = frozenset(
     {
         *("dot_general", "ragged_dot_general", "conv_general_dilated", "fft", "sort", "top_k"),
-        *("convert_element_type", "select_n"),
+        *("convert_element_type", "select_n", "concatenate"),
         *_DECOMPOSITIONS,
         *_REDUCTIONS,
         *_SCANS,
