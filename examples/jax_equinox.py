@@ -2,7 +2,6 @@
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
 
 WIDTH = 64
 BATCH = 128
@@ -12,7 +11,7 @@ def make():
     """The mean of squares on a batch; what is no array stands beside the parameters."""
     model = eqx.nn.MLP(WIDTH, WIDTH, 256, 4, key=jax.random.key(0))
     params, static = eqx.partition(model, eqx.is_inexact_array)
-    x = jnp.ones((BATCH, WIDTH))
+    x = jax.random.normal(jax.random.key(1), (BATCH, WIDTH))
 
     def loss(params, x):
         return (jax.vmap(eqx.combine(params, static))(x) ** 2).mean()
@@ -23,7 +22,7 @@ def make():
 def make_checkpointed():
     """The model itself as the first argument, and `eqx.filter_checkpoint` around it."""
     model = eqx.nn.MLP(WIDTH, WIDTH, 256, 4, key=jax.random.key(0))
-    x = jnp.ones((BATCH, WIDTH))
+    x = jax.random.normal(jax.random.key(1), (BATCH, WIDTH))
 
     def loss(model, x):
         return (jax.vmap(eqx.filter_checkpoint(model))(x) ** 2).mean()

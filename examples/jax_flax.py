@@ -2,7 +2,6 @@
 
 import flax.linen as nn
 import jax
-import jax.numpy as jnp
 
 BLOCKS = 4
 HEADS = 4
@@ -35,7 +34,7 @@ class Network(nn.Module):
 def made(block):
     """The mean of squares of what the network returns."""
     network = Network(block)
-    x = jnp.ones((4, 32, WIDTH))
+    x = jax.random.normal(jax.random.key(1), (4, 32, WIDTH))
     params = network.init(jax.random.key(0), x)
 
     def loss(params, x):

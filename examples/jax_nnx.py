@@ -1,7 +1,6 @@
 """A network in flax nnx, split and merged: `ckpt run --function examples/jax_nnx.py:make`."""
 
 import jax
-import jax.numpy as jnp
 from flax import nnx
 
 LAYERS = 4
@@ -24,7 +23,7 @@ class Network(nnx.Module):
 def make():
     """The mean of squares; parameters are what `nnx.split` gives, the rest is merged again."""
     graph, params = nnx.split(Network(nnx.Rngs(0)))
-    x = jnp.ones((BATCH, WIDTH))
+    x = jax.random.normal(jax.random.key(1), (BATCH, WIDTH))
 
     def loss(params, x):
         return (nnx.merge(graph, params)(x) ** 2).mean()

@@ -144,6 +144,21 @@ def under_policies():
     return loss, ws[:2], x
 
 
+def sorted_rows():
+    """Programs inside that return literals, a decomposition, an inner gradient."""
+    ws, x = arrays()
+
+    def energy(w, row):
+        return jax.checkpoint(layer)(w, row[None])[0].sum()
+
+    def loss(w, x):
+        forces = jax.vmap(jax.grad(energy, argnums=1), (None, 0))(w, x)
+        smallest = jnp.sort(jax.checkpoint(layer)(w, x), axis=1)[:, :3]
+        return (forces**2).mean() + smallest.sum() + jnp.linalg.svd(w)[1].sum()
+
+    return loss, ws[0], x
+
+
 def everything():
     """Integers and booleans among parameters, keys, texts, numbers; an aux; not the first."""
     ws, x = arrays()
@@ -251,6 +266,21 @@ def watched():
         return (w * 2.0).sum()
 
     return loss, jnp.ones(3)
+
+
+class Counting:
+    def __init__(self):
+        self.calls = 0
+
+    def __call__(self, params, x):
+        self.calls += 1
+        return jax.checkpoint(layer)(params["w"], x).mean()
+
+
+def counting():
+    """An object that counts its calls; a parameter without use."""
+    ws, x = arrays()
+    return Counting(), {"w": ws[0], "unused": ws[1]}, x
 
 
 def drawn():

@@ -24,7 +24,7 @@ from ckptcli.measure.function_check import (
 )
 from ckptcli.measure.row import Agreement
 from tests.backend_kit import NEEDS_JAX
-from tests.jax_functions import file as file, line_of
+from tests.jax_functions import EXAMPLES, NEEDS_FLAX, file as file, line_of
 
 CKPT = [sys.executable, "-m", "ckptcli"]
 TRG = Path(__file__).with_name("jax_trg_function.py")
@@ -110,6 +110,18 @@ def test_what_is_right_passes(
 
 @pytest.mark.slow
 @NEEDS_JAX
+@NEEDS_FLAX
+def test_a_network_of_flax_passes(capsys: pytest.CaptureFixture[str]) -> None:
+    """The bias of the keys moves all scores of a row alike: its gradient is rounding."""
+    found = checked(capsys, str(EXAMPLES / "jax_flax.py:make"))
+    assert found["passed"]
+    assert found["compared"] > 200
+    assert found["usable_directions"] == 8
+    assert all("['key']['bias']" in name for name in found["not_compared"])
+
+
+@pytest.mark.slow
+@NEEDS_JAX
 def test_a_rule_that_is_wrong_is_seen_by_a_difference_alone(
     capsys: pytest.CaptureFixture[str], file: str
 ) -> None:
@@ -184,7 +196,7 @@ def test_the_screen(capsys: pytest.CaptureFixture[str], file: str) -> None:
     assert run_command(command) == 0
     captured = capsys.readouterr()
     assert "own: passed" in captured.out
-    assert "bit for bit (1 equations inside checkpoints)" in captured.out
+    assert "bit for bit (1 equation inside checkpoints)" in captured.out
     assert "rounding alone: the gradient of params['bias']" in captured.out
     assert "sqrt: n/a" in captured.out
     assert "warning: --n has no effect on a function" in captured.err

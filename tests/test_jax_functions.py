@@ -44,7 +44,13 @@ def test_strategies_say_where_checkpoints_are() -> None:
     assert [each.name for each in function_strategies([])] == ["none", "own", "remat"]
 
 
-@pytest.mark.parametrize("name", ["balanced", "sqrt", "segments:2", "remat:every=2"])
+def test_balanced_is_one_region_under_its_policy() -> None:
+    found = parse_function_strategy("balanced")
+    assert (found.keyword, found.policy) == ("remat", "compute_bound_saveable")
+    assert "one region around everything" in found.reading
+
+
+@pytest.mark.parametrize("name", ["sqrt", "segments:2", "remat:every=2"])
 def test_a_strategy_of_layers_says_why_it_is_nothing(name: str) -> None:
     assert "no layers" in str(parse_function_strategy(name).reason)
 
@@ -155,8 +161,8 @@ def test_any_pytree_goes_in(capsys: pytest.CaptureFixture[str], file: str) -> No
 
 @pytest.mark.slow
 @NEEDS_JAX
-@pytest.mark.parametrize("name", ["complex_numbers", "halves"])
-def test_parameters_of_other_dtypes(
+@pytest.mark.parametrize("name", ["complex_numbers", "halves", "sorted_rows"])
+def test_parameters_of_other_dtypes_and_what_else_programs_have(
     capsys: pytest.CaptureFixture[str], file: str, name: str
 ) -> None:
     rows = rows_of(ran(capsys, f"{file}:{name}", "-q"))
@@ -197,6 +203,7 @@ def test_every_policy_of_jax_by_its_name(capsys: pytest.CaptureFixture[str], fil
     texts[both] = f"{both}(checkpoint_dots,save_only_these_names(product))"
     words = [word for text in texts.values() for word in ("-s", f"remat:policy={text}")]
     words += ["-s", "remat:policy=offload_dot_with_no_batch_dims", "-s", "remat:names=product"]
+    words += ["-s", "balanced"]
     rows = rows_of(ran(capsys, f"{file}:plain", *words, "-q"))
     n, products = 32 * 16 * 4, 3
     held = {name: rows[f"remat:policy={text}"]["saved_bytes"] for name, text in texts.items()}
@@ -207,6 +214,8 @@ def test_every_policy_of_jax_by_its_name(capsys: pytest.CaptureFixture[str], fil
     assert held["everything_saveable"] == rows["none"]["saved_bytes"]
     assert held["save_anything_except_these_names"] == rows["none"]["saved_bytes"]
     assert rows["remat:names=product"]["saved_bytes"] == products * n
+    assert rows["balanced"]["saved_bytes"] == products * n
+    assert "one region" in rows["balanced"]["counterpart"]
     assert "nothing to the host" in rows["remat:policy=offload_dot_with_no_batch_dims"]["reason"]
 
 
@@ -229,6 +238,8 @@ def test_nan_is_told_with_what_makes_it(capsys: pytest.CaptureFixture[str], file
     [
         ("watched", "prints (`I am traced`): under jit that happens when it is traced"),
         ("watched", "`seen` goes from 0 elements to 1 elements"),
+        ("counting", "`self.calls` goes from 0 to 1"),
+        ("counting", "no gradient flows to `params['unused']`: the loss does not use it"),
         ("called_back", "calls Python in every pass: its time is in the figures"),
     ],
 )

@@ -163,13 +163,13 @@ def test_the_list_sums_to_what_the_profile_says(
 @NEEDS_JAX
 def test_the_screen(capsys: pytest.CaptureFixture[str], file: str) -> None:
     command = ["saved", "--function", f"{file}:under_policies", "--width", "200"]
-    assert run_command([*command, "-s", "own", "-s", "balanced"]) == 0
+    assert run_command([*command, "-s", "own", "-s", "sqrt"]) == 0
     captured = capsys.readouterr()
     assert "own: 4 tensors, 8.0 KiB held; beside 2 arguments" in captured.out
     assert re.search(
         r"2\.0 KiB +\[32, 16\] float32 +name, policy +product +\S+:\d+ +layer", captured.out
     )
-    assert "balanced: n/a: a function has no layers to group" in captured.out
+    assert "sqrt: n/a: a function has no layers to group" in captured.out
     assert "by line" in captured.out
     assert run_command([*command, "-n", "3"]) == 0
     assert "warning: --n has no effect on a function" in capsys.readouterr().err

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from ckptcli.cli.json_output import print_json_line
 from ckptcli.cli.text_page import TextPage
+from ckptcli.units import count
 
 if TYPE_CHECKING:
     from ckptcli.measure.function_check import Along, Compiled, FunctionCheck, Recomputed
@@ -87,7 +88,7 @@ def _recomputed(found: FunctionCheck) -> Iterator[str]:
     same = found.compared - len(found.wrong_values)
     yield (
         f"recomputed values   op by op {same} of {found.compared} that are seen in both passes are "
-        f"the forward's, bit for bit ({found.sites} equations inside checkpoints)"
+        f"the forward's, bit for bit ({count(found.sites, 'equation')} inside checkpoints)"
     )
     for value in found.wrong_values[:SHOWN]:
         yield f"                    {_value(value)}"

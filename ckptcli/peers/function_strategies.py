@@ -2,7 +2,8 @@
 
 `none` is the function with its checkpoints off, `own` the function as it is, `remat` one checkpoint
 around the whole of `none`, or with `lines=FILE:FUNCTION` one around each call of a function of the
-user's. Any other strategy groups layers, which a function has not: its row says so.
+user's. Of the others `balanced` is one checkpoint around the whole under its policy; those that
+group layers are nothing, since a function has none, and their rows say so.
 
 Invariant: nothing here imports JAX; names of policies are looked up where it is there.
 """
@@ -13,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ckptcli.checkpoint.policies.grammar import split_outside_brackets
+from ckptcli.checkpoint.strategies.base import Strategy
 from ckptcli.checkpoint.strategies.registry import parse_strategy
 from ckptcli.errors import UsageError
 
@@ -41,6 +43,7 @@ class FunctionStrategy:
         names: values with one of these names may be saved too.
         place: whose calls have a checkpoint each; None for one around the whole.
         reason: why it is nothing here; None if it is something.
+        reading: in what it is another thing here, for people; "" where it is the same.
     """
 
     name: str
@@ -49,6 +52,7 @@ class FunctionStrategy:
     names: tuple[str, ...] = ()
     place: Place | None = None
     reason: str | None = None
+    reading: str = ""
 
 
 def function_strategies(texts: Sequence[str]) -> list[FunctionStrategy]:
@@ -81,14 +85,25 @@ def parse_function_strategy(text: str) -> FunctionStrategy:
         raise UsageError(f"strategy `own` takes no arguments, got `{arguments}`")
     parts = [part.partition("=") for part in split_outside_brackets(arguments)]
     if keyword != REMAT or not all(key in _KEYS and value for key, _, value in parts):
-        other = parse_strategy(text)
-        return FunctionStrategy(other.name, other.keyword, reason=_NO_LAYERS)
+        return _other(parse_strategy(text))
     values = {key: value for key, _, value in parts}
     place = values.get("lines")
     names = tuple(filter(None, values.get("names", "").split("+")))
     return FunctionStrategy(
         text, REMAT, values.get("policy"), names, None if place is None else _place(place)
     )
+
+
+def _other(strategy: Strategy) -> FunctionStrategy:
+    """One of ckpt's own strategies: what it says that it is elsewhere, if that is one region around
+    everything; nothing if it groups layers.
+    """
+    there = None if strategy.needs_layers else strategy.elsewhere(1)
+    policy = None if there is None else there.regions[0].policy
+    keyword = getattr(policy, "keyword", None)
+    if there is None or keyword is None:
+        return FunctionStrategy(strategy.name, strategy.keyword, reason=_NO_LAYERS)
+    return FunctionStrategy(strategy.name, REMAT, policy=keyword, reading=there.reading)
 
 
 def _place(text: str) -> Place:

@@ -58,7 +58,8 @@ class UserFunction:
     def title(self) -> str:
         """`FILE.py:MAKE, 1,234 numbers in 4 arrays`."""
         size = sum(int(self.leaves[position].size) for position in self.parameters)
-        return f"{self.text}, {size:,} numbers in {count(len(self.parameters), 'parameter')}"
+        numbers = "1 number" if size == 1 else f"{size:,} numbers"
+        return f"{self.text}, {numbers} in {count(len(self.parameters), 'parameter')}"
 
     def parameter_leaves(self) -> list[Any]:
         """What the gradient is taken by, in order."""

@@ -25,6 +25,7 @@ from ckptcli.peers.jax_evaluate import (
     evaluate,
     has_checkpoint,
     inner_programs,
+    is_literal,
     without_checkpoints,
 )
 from ckptcli.peers.jax_function import UserFunction
@@ -93,12 +94,12 @@ def _calls(program: Any) -> Iterator[tuple[str, int]]:
 
 def needed(program: Any) -> list[Any]:
     """The equations that some output depends on, or that do something beside it."""
-    wanted = set(program.outvars)
+    wanted = {atom for atom in program.outvars if not is_literal(atom)}
     kept = []
     for equation in reversed(program.eqns):
         if equation.effects or not wanted.isdisjoint(equation.outvars):
             kept.append(equation)
-            wanted.update(atom for atom in equation.invars if not hasattr(atom, "val"))
+            wanted.update(atom for atom in equation.invars if not is_literal(atom))
     return kept[::-1]
 
 

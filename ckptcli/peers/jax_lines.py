@@ -136,7 +136,7 @@ def evaluate_calls(closed: Any, arguments: Sequence[Any], policy: Any) -> list[A
     values: dict[Any, Any] = dict(zip(program.constvars, closed.consts))
     values |= zip(program.invars, arguments)
     runs = [(call, list(run)) for call, run in groupby(program.eqns, key=_call_of)]
-    wanted = [set(program.outvars)]
+    wanted = [{atom for atom in program.outvars if not is_literal(atom)}]
     for _, run in reversed(runs):
         wanted.append(wanted[-1] | {a for e in run for a in e.invars if not is_literal(a)})
     for position, (call, run) in enumerate(runs):

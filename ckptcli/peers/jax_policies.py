@@ -14,6 +14,7 @@ from typing import Any
 import jax
 
 from ckptcli.checkpoint.policies import described, parse_policy
+from ckptcli.checkpoint.policies.base import NoCounterpart
 from ckptcli.checkpoint.policies.grammar import brackets_error, expression, name_of
 from ckptcli.checkpoint.policies.registry import registry
 from ckptcli.checkpoint.user_code import is_user_code, load_name
@@ -64,14 +65,16 @@ def _policy(node: ast.expr, text: str) -> Any:
     name = name_of(function)
     if is_user_code(name):
         return _of_the_users(name)
-    known = policy_names()
-    if name not in known:
-        raise UnknownNameError("policy of jax.checkpoint_policies", name, known)
-    found = getattr(jax.checkpoint_policies, name)
     if name == BOTH and len(arguments) == 2:
-        return found(*(_policy(argument, text) for argument in arguments))
+        return getattr(jax.checkpoint_policies, name)(
+            *(_policy(argument, text) for argument in arguments)
+        )
     if name in registry():
         return _known(name_of(node))
+    known = policy_names()
+    if name not in known:
+        raise UnknownNameError("policy", name, [*known, *registry()])
+    found = getattr(jax.checkpoint_policies, name)
     return found(*map(name_of, arguments)) if _is_maker(found) else found
 
 
@@ -80,7 +83,10 @@ def _known(text: str) -> Any:
     policy = described(parse_policy(text))
     if policy.moves_to_host:
         raise NoPeer("on a CPU the library moves nothing to the host: it is there already")
-    return policy.in_jax(jax.checkpoint_policies)
+    try:
+        return policy.in_jax(jax.checkpoint_policies)
+    except NoCounterpart as error:
+        raise NoPeer(str(error)) from error
 
 
 def _is_maker(policy: Any) -> bool:

@@ -62,8 +62,9 @@ def tried(user: UserFunction) -> Traced:
     program = traced(user, said)
     after = user_state(user)
     _check_same(user, program, traced(user), moved(before, after))
-    _check_differentiable(user)
-    return Traced(program, [*_notes(user, said, moved(before, after)), *_effects(program)])
+    unreached = _check_differentiable(user)
+    notes = [*_notes(user, said, moved(before, after)), *_effects(program), *unreached]
+    return Traced(program, notes)
 
 
 def traced(
@@ -161,7 +162,12 @@ def place_of(equation: Any) -> str:
     return f"`{equation.primitive.name}` at {source_of(equation)}"
 
 
-def _check_differentiable(user: UserFunction) -> None:
+def _check_differentiable(user: UserFunction) -> Iterator[str]:
+    """A note on parameters that no gradient reaches, if some are.
+
+    Raises:
+        ProgramError: it cannot be differentiated, or no gradient reaches any.
+    """
     parameters, arrays = user.parameter_leaves(), user.other_arrays()
     try:
         with blamed(user.text):
@@ -169,12 +175,27 @@ def _check_differentiable(user: UserFunction) -> None:
     except ProgramError as error:
         where = error.message.removeprefix(f"`{user.text}` failed")
         raise ProgramError(f"`{user.text}` cannot be differentiated{where}", error.hint) from error
-    if not any(map(_is_reached, program.jaxpr.outvars, [program.jaxpr] * len(parameters))):
+    names = user.parameter_names()
+    unreached = [
+        name
+        for name, output in zip(names, program.jaxpr.outvars)
+        if not _is_reached(output, program.jaxpr)
+    ]
+    if len(unreached) == len(names):
         raise ProgramError(
             f"`{user.text}` has no gradient: its loss depends on no parameter that a gradient "
             "flows to",
             "leave out stop_gradient, rounding and comparisons between parameters and loss",
         )
+    return iter([_unreached(user.text, unreached)] if unreached else [])
+
+
+def _unreached(text: str, names: Sequence[str]) -> str:
+    more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+    return (
+        f"`{text}`: no gradient flows to `{names[0]}`{more}: the loss does not use it, or only "
+        "through what has no derivative"
+    )
 
 
 def _is_reached(output: Any, program: Any) -> bool:

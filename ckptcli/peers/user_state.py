@@ -24,8 +24,10 @@ class HasLoss(Protocol):
 
 def user_state(user: HasLoss) -> dict[str, object]:
     """Name -> value, or size, of everything that is looked at."""
-    function = _plain(user.loss)
+    function, owners = _plain(user.loss)
     found = dict(_of_mapping("", getattr(function, "__globals__", {})))
+    for owner in owners:
+        found |= dict(_of_mapping("self.", getattr(owner, "__dict__", {})))
     if inspect.isfunction(function):
         names, cells = function.__code__.co_freevars, function.__closure__ or ()
         found |= dict(_of_mapping("", dict(zip(names, map(_content, cells)))))
@@ -41,21 +43,25 @@ def moved(before: Mapping[str, object], after: Mapping[str, object]) -> list[str
     ]
 
 
-def _plain(function: Any) -> Any:
-    """The function itself, of one that is wrapped, bound or called with some arguments."""
+def _plain(function: Any) -> tuple[Any, list[Any]]:
+    """The function itself, of one that is wrapped, bound or called with some arguments, and the
+    objects that it is bound to.
+    """
+    owners: list[Any] = []
     while True:
         if isinstance(function, functools.partial):
             function = function.func
         elif inspect.ismethod(function):
+            owners.append(function.__self__)
             function = function.__func__
         elif hasattr(function, "__wrapped__"):
             function = function.__wrapped__
         elif not inspect.isfunction(function) and inspect.ismethod(
             getattr(function, "__call__", None)  # noqa: B004 - the method itself is wanted
         ):
-            function = function.__call__.__func__
+            function = function.__call__
         else:
-            return function
+            return function, owners
 
 
 def _content(cell: Any) -> Any:

@@ -160,6 +160,7 @@ def _opened(engine: Engine, strategy: FunctionStrategy, rows: FunctionRows) -> _
     this = _Pass(engine, strategy)
     try:
         this.program = rows.program(strategy)
+        this.row = replace(this.row, counterpart=strategy.reading or None)
         if strategy.place is not None:
             calls = count(rows.calls(strategy.place), "call")
             what = f"{calls} of `{strategy.place.function}`, each under a checkpoint"
