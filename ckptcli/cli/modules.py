@@ -29,25 +29,30 @@ SUBJECT = Subject(MODULE, "a module")
 
 def saved_module(options: SavedOptions, line: Line) -> None:
     """`ckpt saved --engine torch --module FILE.py:MAKE`."""
-    text, seed = options.peers.module_text, options.workload.seed
+    text, quiet = options.peers.module_text, options.notes.quiet
     assert text is not None
-    warn(checked_module(options.peers, line), options.notes.quiet)
+    warn(checked_module(options.peers, line), quiet)
     with (
-        limited_threads(options.device, options.notes.quiet),
-        opened_engines((ENGINE,), options.device.threads),
+        limited_threads(options.device, quiet),
+        opened_engines((ENGINE,), options.device.threads) as (engines, told),
     ):
         from ckptcli.measure.module_saved import saved_object
-        from ckptcli.peers.torch_module import load_module
-        from ckptcli.peers.torch_saved import saved_by_module
+        from ckptcli.profiling.module_saved import HeldByModule
         from ckptcli.report.module_saved_console import render_module_saved
 
-        user = load_module(text, seed)
-        saved = saved_by_module(user, seed)
+        warn(told, quiet)
+        names = options.strategies.strategy_texts
+        wanted = options.blocks.blocks_text
+        found = HeldByModule(text, options.workload.seed, engines[0], names, wanted)
+    warn(found.notes, quiet)
+    by, depth = options.totals.by_text, options.totals.depth
     if options.data.as_json:
-        print_json_line(saved_object(user.title, saved))
-    else:
-        shown = render_module_saved(user.title, saved, open_screen(options.screen))
-        click.echo(shown, nl=False, color=True)
+        print_json_line(saved_object(found.title, found.held, depth))
+        return
+    screen = open_screen(options.screen)
+    click.echo(screen.render(found.title), nl=False, color=True)
+    for name, held in found.held.items():
+        click.echo(render_module_saved(name, held, by, depth, screen), nl=False, color=True)
 
 
 def check_module(options: CheckOptions, line: Line) -> int:

@@ -16,8 +16,9 @@ class Place:
         module: the path of the module in whose forward the op is.
         op: its name, as in `aten.NAME`.
         index: the how manieth op of the checkpoint, views left out, from 0.
-        source: `FILE:LINE` of the user's line that led to it; "" where none did.
-        library: the same of the innermost Python line, which may be a library's.
+        source: `FILE:LINE` of the user's line that led to it; where none did, of the innermost line
+            of a library beside PyTorch; "" without one.
+        library: the same of the innermost Python line, which may be PyTorch's.
     """
 
     block: Sequence[str]

@@ -15,8 +15,9 @@ from ckptcli.checkpoint.user_code import is_users_file
 
 _CKPT = str(Path(__file__).parents[1])
 _SITE = f"{Path(torch.__file__).parents[1]}/"
+_TORCH = f"{_SITE}torch/"
 _MACHINERY = tuple(
-    f"{_SITE}torch/{part}"
+    f"{_TORCH}{part}"
     for part in ("_ops", "_tensor.py", "_compile.py", "_dynamo/", "utils/_python_disp")
 )
 _CALLER = str(Path(__file__).with_name("torch_module.py"))
@@ -24,11 +25,12 @@ _CALLER = str(Path(__file__).with_name("torch_module.py"))
 
 
 def lines_here() -> tuple[str, str]:
-    """`FILE:LINE` of the user's innermost line, and of the innermost line of any library that is
-    not PyTorch's dispatch; "" for one that is not there.
+    """`FILE:LINE` of the user's innermost line, or of a library's beside PyTorch where no line of
+    the user's led to it; and of the innermost line but PyTorch's dispatch; "" for one that is not
+    there.
     """
     frame = sys._getframe(1)
-    innermost = ""
+    innermost = library = ""
     while frame is not None:
         file = frame.f_code.co_filename
         if file == _CALLER:
@@ -38,8 +40,10 @@ def lines_here() -> tuple[str, str]:
             return line, innermost or line
         if not innermost and not file.startswith((_CKPT, "<", *_MACHINERY)):
             innermost = f"{file.removeprefix(_SITE)}:{frame.f_lineno}"
+        if not library and file.startswith(_SITE) and not file.startswith(_TORCH):
+            library = f"{file.removeprefix(_SITE)}:{frame.f_lineno}"
         frame = frame.f_back  # type: ignore[assignment]
-    return "", innermost
+    return library, innermost
 
 
 @cache
