@@ -63,14 +63,14 @@ def test_spectral_norm_is_found_with_its_line_and_op(checked: Checked) -> None:
     code, checks, _ = checked(f"{CASES}/hooks.py:make")
     found = checks["remat"]
     assert (code, found["passed"], found["checkpoints"]) == (5, False, 3)
-    first = found["wrong_values"][0]
-    place = first["place"]
+    place = found["wrong_values"][0]
     assert (place["block"], place["op"], place["index"]) == (["a"], "mv", 0)
     assert place["source"] == line_of("hooks.py", "return torch.tanh(self.c(")
     assert "spectral_norm.py:" in place["library"]
-    assert first["difference"]["element"] == [0]
+    assert place["difference"]["element"] == [0]
     assert [block for (block,) in found["wrong_blocks"]] == ["a", "b", "c"]
-    assert found["wrong_gradients"][0]["block"] == "a"
+    assert found["gradients_apart"][0]["block"] == "a"
+    assert found["wrong_gradients"][0][0] == found["gradients_apart"][0]["parameter"]
     assert found["plain_agreement"]["gradient_relative"] == pytest.approx(0.32, abs=0.01)
     moved = {state["name"] for state in found["state"] if state["is_moved_again"]}
     assert {"a.weight_u", "a.weight_v"} <= moved
@@ -120,11 +120,11 @@ def test_state_that_makes_values_wrong_is_named_with_the_op(
     code, checks, _ = checked(f"{CASES}/{name}")
     found = checks["remat"]
     assert (code, found["passed"]) == (5, False)
-    place = found["wrong_values"][0]["place"]
+    place = found["wrong_values"][0]
     assert (place["op"], place["source"]) == (op, line_of(name.partition(":")[0], text))
     (moved,) = [m for m in found["state"] if m["name"] == state]
     assert (moved["kind"], moved["is_apart"]) == (kind, True)
-    assert bool(found["draws"]) == name.endswith("noisy")
+    assert bool(found["own_draws"]) == name.endswith("noisy")
     if name.endswith("counting"):
         assert moved["values"] == ["0", "1"]
 

@@ -49,9 +49,18 @@ def _check_data(found: ModuleCheck) -> dict[str, Any]:
     if known is not None:
         data["agreement"]["agrees"] = known.agrees
     data["plain_agreement"] = data.pop("agreement")
+    data["own_draws"] = data.pop("draws")
+    data["gradients_apart"] = data.pop("wrong_gradients")
+    values = data.pop("wrong_values")
     same = found.compared - len(found.wrong_values)
     return {
         **data,
+        "agreement": None,
+        "draws": None,
+        "wrong_gradients": [
+            [wrong.parameter, asdict(wrong.worst)] for wrong in found.wrong_gradients
+        ],
+        "wrong_values": [{**value.pop("place"), **value} for value in values],
         "engine": "torch",
         "same_bits": None if known is None else same,
         "worst_gradient": None if worst is None else asdict(worst),
