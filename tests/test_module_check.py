@@ -214,3 +214,23 @@ def test_a_cache_among_the_arguments_grows_when_it_is_computed_again(
     found = checks["remat"]
     assert (code, found["wrong_gradients"], found["wrong_values"]) == (0, [], [])
     assert [place["op"] for place in found["other_ops"]] == ["cat"] * others
+
+
+@pytest.mark.slow
+@NEEDS_TORCH
+@pytest.mark.filterwarnings("ignore:None of the inputs have requires_grad:UserWarning")
+def test_a_kind_that_loses_every_gradient_is_a_row_with_the_reason(
+    capsys: pytest.CaptureFixture[str], checked: Checked
+) -> None:
+    """The older kind gives no gradient where no argument of a block needs one."""
+    module = f"{CASES}/moving.py:dropping"
+    code, checks, _ = checked(module, "-s", "reentrant")
+    reason = checks["reentrant"]["reason"]
+    assert (code, checks["reentrant"]["failed"]) == (1, True)
+    assert reason.startswith("under these checkpoints no output of the module of")
+    arguments = ["--engine", "torch", "--module", module, "-s", "reentrant", "--json", "-q"]
+    assert run_command(["saved", *arguments]) == 0
+    assert json.loads(capsys.readouterr().out)["strategies"][0]["reason"] == reason
+    assert run_command(["run", "--reps", "1", *arguments]) == 1
+    rows = json.loads(capsys.readouterr().out)["strategies"]
+    assert rows[1]["reason"] == reason

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from ckptcli.checkpoint.user_code import running
-from ckptcli.errors import ProgramError
+from ckptcli.errors import OutputError, ProgramError
 from ckptcli.peers.agreement import TOLERANCES, agreement
 from ckptcli.peers.base import Values
 from ckptcli.peers.torch_blocks import Blocks, as_called, blocks_of
@@ -119,8 +119,10 @@ def _check_same(user: UserModule, first: Values, again: Values, dtype: str) -> N
     )
 
 
-def why_not_again(error: ProgramError) -> str:
+def why_not_again(error: ProgramError | OutputError) -> str:
     """Why a module that runs without checkpoints fails with them, and what to do."""
+    if isinstance(error, OutputError):  # the reentrant kind, where no argument needs a gradient
+        return f"under these checkpoints {error.message}"
     if IN_PLACE not in str(error.__cause__):
         return f"it fails when it is computed again: {error}"
     return "an in-place op overwrites what a checkpoint computes again from; use inplace=False"

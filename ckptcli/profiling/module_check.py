@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ckptcli.checkpoint.user_code import running
-from ckptcli.errors import ProgramError
+from ckptcli.errors import OutputError, ProgramError
 from ckptcli.measure.module_check import Moved, Place
 from ckptcli.measure.row import Agreement
 from ckptcli.peers.agreement import TOLERANCES, agreement, share_apart
@@ -179,7 +179,7 @@ class CheckedModule:
                 seen = self._watched(network, set())
                 firsts = {_where(first) for first in _firsts(seen.differing)}
                 kept = self._watched(network, firsts) if firsts else seen
-        except ProgramError as error:
+        except (ProgramError, OutputError) as error:
             return ModuleCheck(strategy.name, why_not_again(error), failed=True)
         names = self.user.parameter_names()
         return ModuleCheck(

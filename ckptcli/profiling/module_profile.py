@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ckptcli.checkpoint.strategies.base import Strategy
 from ckptcli.checkpoint.user_code import running
-from ckptcli.errors import ProgramError
+from ckptcli.errors import OutputError, ProgramError
 from ckptcli.measure.origin import read_origin
 from ckptcli.measure.record import RunRecord
 from ckptcli.measure.resident import resident_rise_bytes
@@ -203,7 +203,7 @@ def _first_pass(this: ModulePass, reference: ModulePass) -> ModulePass:
     try:
         with running(network.user.text, SMALLER):
             this.values = network.values(network.backward(network.forward()))
-    except ProgramError as error:
+    except (ProgramError, OutputError) as error:
         if this is reference:
             raise
         reason = why_not_again(error)

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ckptcli.checkpoint.user_code import running
+from ckptcli.errors import OutputError, ProgramError
 from ckptcli.measure.module_saved import Held
 from ckptcli.peers.base import Engine
 from ckptcli.peers.module_strategies import NONE, OWN, module_strategies
 from ckptcli.peers.torch_module import SMALLER, check_is_on_cpu, load_module
 from ckptcli.peers.torch_saved import saved_by_module
-from ckptcli.peers.torch_trial import tried
+from ckptcli.peers.torch_trial import tried, why_not_again
 from ckptcli.profiling.module_profile import opened
 
 
@@ -31,7 +32,7 @@ class HeldByModule:
 
         Raises:
             UnknownNameError, UsageError: no such strategy, or no module with an input on the CPU.
-            ProgramError: the module fails; names the line and the part.
+            ProgramError: the module fails without checkpoints; names the line and the part.
         """
         user = load_module(text, seed)
         check_is_on_cpu(user)
@@ -45,5 +46,8 @@ class HeldByModule:
             if this.network is None:
                 self.held[strategy.name] = str(this.row.reason)
                 continue
-            with running(text, SMALLER):
-                self.held[strategy.name] = saved_by_module(this.network)
+            try:
+                with running(text, SMALLER):
+                    self.held[strategy.name] = saved_by_module(this.network)
+            except (ProgramError, OutputError) as error:
+                self.held[strategy.name] = why_not_again(error)
