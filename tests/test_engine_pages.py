@@ -102,7 +102,7 @@ def test_the_module_of_the_page_is_one(
     (program,) = re.findall(r"```python\n(.*?)```", TORCH, flags=re.S)
     (tmp_path / "net.py").write_text(program)
     commands = re.findall(r"^    ckpt (.*)$", TORCH, flags=re.M)
-    assert len(commands) == 3
+    assert len(commands) == 9
     for command in commands:
         assert run_command([*command.split(), "-q"]) == 0
         assert "net.py:make, Sequential with" in capsys.readouterr().out

@@ -45,6 +45,7 @@ def command(options: CheckOptions, line: Line) -> int:
     from ckptcli.cli.devices import limited_threads, open_device
     from ckptcli.cli.engines import opened_engines
     from ckptcli.cli.functions import check_function
+    from ckptcli.cli.modules import check_module
     from ckptcli.cli.programs import open_programs, places_of, program_notes
     from ckptcli.cli.strategy_choice import check_layers, parse_strategies, perturbed_strategies
     from ckptcli.options.listing import changed
@@ -53,6 +54,9 @@ def command(options: CheckOptions, line: Line) -> int:
     if options.function.function_text is not None:
         with reader_may_leave():
             return check_function(options, line)
+    if options.peers.module_text is not None:
+        with reader_may_leave():
+            return check_module(options, line)
     quiet = options.notes.quiet
     with (
         reader_may_leave(),

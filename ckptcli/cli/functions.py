@@ -86,7 +86,9 @@ def check_function(options: CheckOptions, line: Line) -> int:
     assert text is not None
     names = dict.fromkeys(options.strategies.strategy_texts)
     strategies = [parse_function_strategy(name) for name in names]
-    engines, notes = checked_function(text, options.peers.engine_names, None, line)
+    engines, notes = checked_function(
+        text, options.peers.engine_names, options.peers.module_text, line
+    )
     with opened_engines(engines[:1], options.device.threads) as (_, engine_notes):
         from ckptcli.cli.function_checks import print_checks
         from ckptcli.profiling.function_check import CheckedFunction

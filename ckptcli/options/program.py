@@ -69,19 +69,6 @@ class DeviceOptions(Options):
     )
 
 
-class EngineOptions(Options):
-    """Which other libraries."""
-
-    engine_names: tuple[str, ...] = option(
-        (),
-        "Check every strategy in this library too, repeatable; a wrong name lists all.",
-        key="engine",
-        metavar="NAME",
-        names="engine",
-        subjects=frozenset({WORKLOAD, FUNCTION}),
-    )
-
-
 class PeerOptions(Options):
     """Which other libraries, and a module of the user's own in one of them."""
 

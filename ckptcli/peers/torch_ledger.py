@@ -9,9 +9,10 @@ from __future__ import annotations
 import gc
 import weakref
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -74,17 +75,43 @@ def ledger_pass(
 
     `base` are parameters and input: in the peak, not in what is saved. `forward` returns the loss.
     """
+    with counting(StorageLedger, forward, backward) as ledger:
+        return _counted(ledger, forward, backward, base)
+
+
+Ledger = TypeVar("Ledger", bound=StorageLedger)
+
+
+@contextmanager
+def counting(
+    kind: type[Ledger], forward: Callable[[], Any], backward: Callable[[Any], Any]
+) -> Iterator[Ledger]:
+    """A ledger that counts what is inside, where nothing collects garbage; both phases run once
+    before.
+    """
     with StorageLedger():  # what the library sets up at first use is in no account
         backward(forward())
     gc.collect()
     was_enabled = gc.isenabled()
     gc.disable()
     try:
-        with StorageLedger() as ledger:
-            return _counted(ledger, forward, backward, base)
+        with kind() as ledger:
+            yield ledger
     finally:
         if was_enabled:
             gc.enable()
+
+
+def alive_after(
+    ledger: StorageLedger, forward: Callable[[], Any], base: Sequence[torch.Tensor]
+) -> tuple[torch.Tensor, dict[int, int]]:
+    """The loss, and the bytes by key of what is alive after forward beside it and `base`."""
+    for tensor in base:
+        ledger.count(tensor)
+    before = set(ledger.live)
+    loss = forward()
+    not_saved = before.union(map(storage_key, storages(loss)))
+    return loss, {key: size for key, size in ledger.live.items() if key not in not_saved}
 
 
 def _counted(
@@ -95,16 +122,13 @@ def _counted(
 ) -> LedgerPass:
     for tensor in base:
         ledger.count(tensor)
-    before = set(ledger.live)
     params_input_bytes = ledger.bytes_in_use
-    loss = forward()
+    loss, saved = alive_after(ledger, forward, base)
     forward_peak_bytes, after_forward_bytes = ledger.start_phase(), ledger.bytes_in_use
-    not_saved = before.union(map(storage_key, storages(loss)))
-    saved = [size for key, size in ledger.live.items() if key not in not_saved]
     ledger.calls.clear()
     result = backward(loss)
     memory = Memory(
-        saved_bytes=sum(saved),
+        saved_bytes=sum(saved.values()),
         saved_tensors=len(saved),
         params_input_bytes=params_input_bytes,
         after_forward_bytes=after_forward_bytes,

@@ -21,7 +21,10 @@ import torch.utils.checkpoint as library
 from ckptcli.peers.base import NoPeer
 
 _GENERATOR, _FUNCTION = "_checkpoint_without_reentrant_generator", "CheckpointFunction"
-_THEIRS = (getattr(library, _GENERATOR), getattr(library, _FUNCTION))
+THEIRS = (getattr(library, _GENERATOR), getattr(library, _FUNCTION))
+"""PyTorch's own: the generator, and the autograd function of the older kind."""
+_in_force = [THEIRS]
+"""What a checkpoint that is made runs: PyTorch's own, or what watches them."""
 
 _SWITCHES: dict[str, tuple[tuple[Any, ...], dict[str, Any]]] = {
     "activation_checkpointing_enable": ((), {}),
@@ -68,15 +71,26 @@ def without_own_checkpoints() -> Iterator[None]:
 @contextmanager
 def with_checkpoints() -> Iterator[None]:
     """Inside, `checkpoint` is PyTorch's, also where it was turned off."""
-    with _replaced(*_THEIRS):
+    with _replaced(*_in_force[-1]):
         yield
+
+
+@contextmanager
+def watched_checkpoints(generator: Any, function: Any) -> Iterator[None]:
+    """Inside, these two run in place of PyTorch's, wherever a checkpoint is made."""
+    _in_force.append((generator, function))
+    try:
+        with _replaced(generator, function):
+            yield
+    finally:
+        _in_force.pop()
 
 
 @contextmanager
 def counted_checkpoints() -> Iterator[list[str]]:
     """Inside, each call of `checkpoint` adds its kind to the list, and runs as it is."""
     calls: list[str] = []
-    generator, function = _THEIRS
+    generator, function = THEIRS
 
     def counting(*arguments: Any, **keywords: Any) -> Any:
         calls.append("non-reentrant")

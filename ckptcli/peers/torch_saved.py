@@ -1,113 +1,101 @@
-"""What autograd holds for a module after forward: module, steps, shape, bytes by unique storage.
+"""What is alive after forward of a PyTorch module: module, op, line, steps, bytes by storage.
 
-Saved-tensor hooks see each tensor as it is packed, and during which module. Which step of the
-backward pass holds it is found afterwards: asking a step for its saved tensors unpacks them, by the
-number that packing gave.
-
-Source: PyTorch, "Hooks for autograd saved tensors".
+The ledger sees each storage as it is made, and says which are left: the account of `ckpt run`, made
+in the same way. Which steps of the backward pass hold them PyTorch's graph tells, as far as
+it was saved there: asked for what was packed, not for what it unpacks to, so that no checkpoint
+computes anything again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch.autograd.graph import saved_tensors_hooks
+from torch.utils._pytree import tree_leaves
 
-from ckptcli.checkpoint.user_code import running
 from ckptcli.measure.module_saved import ModuleSaved
-from ckptcli.peers.torch_module import SMALLER, ModuleNetwork, UserModule
-from ckptcli.peers.torch_places import Places
+from ckptcli.peers.torch_ledger import StorageLedger, alive_after, counting
+from ckptcli.peers.torch_lines import lines_here
+from ckptcli.peers.torch_module import ModuleNetwork
+from ckptcli.peers.torch_paths import Paths
 from ckptcli.peers.torch_storages import storage_key, storages
 
+CHECKPOINT = "checkpoint"
+"""What holds the arguments of a checkpoint."""
 
-class _Packed:
-    """The tensors that were packed, each with the module it was packed in."""
+
+@dataclass(frozen=True, slots=True)
+class _Birth:
+    """A storage as it was made."""
+
+    path: str
+    op: str
+    lines: tuple[str, str]
+    shape: tuple[int, ...]
+    dtype: str
+
+
+class _Births(StorageLedger):
+    """A ledger that knows of each storage where it was made; `births` are those of the live."""
 
     def __init__(self) -> None:
-        self.tensors: list[torch.Tensor] = []
-        self.modules: list[str] = []
-        self.path: list[str] = []
-        self.asked: list[int] = []
+        super().__init__()
+        self.paths = Paths()
+        self.births: dict[int, _Birth] = {}
+        self._op = ""
 
-    def pack(self, tensor: torch.Tensor) -> int:
-        self.tensors.append(tensor)
-        self.modules.append(self.path[-1] if self.path else "")
-        return len(self.tensors) - 1
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self._op = func.overloadpacket.__name__
+        return super().__torch_dispatch__(func, types, args, kwargs)
 
-    def unpack(self, number: int) -> torch.Tensor:
-        self.asked.append(number)
-        return self.tensors[number]
+    def count(self, tensor: torch.Tensor) -> None:
+        new = [key for key in map(storage_key, storages(tensor)) if key not in self.live]
+        super().count(tensor)
+        if new:
+            dtype = str(tensor.dtype).removeprefix("torch.")
+            place = (self.paths.now, self._op, lines_here())
+            self.births |= dict.fromkeys(new, _Birth(*place, tuple(tensor.shape), dtype))
 
 
-def saved_by_module(user: UserModule, seed: int) -> list[ModuleSaved]:
-    """What is held after one forward pass, largest first.
+def saved_by_module(network: ModuleNetwork) -> list[ModuleSaved]:
+    """What is held after one forward pass, largest first; one whole pass is run before.
 
     Parameters, buffers, input and loss are left out; views count with their storage.
-
-    Raises:
-        ProgramError: the module fails; names the line and the part.
     """
-    packed, places = _Packed(), Places()
-    following = places.following(user.module)
-    with running(user.text, SMALLER, places.text), following, _watched(user.module, packed):
-        with saved_tensors_hooks(packed.pack, packed.unpack):
-            loss = ModuleNetwork(user, seed).forward()
-        steps = _steps_by_tensor(loss, packed)
-    own = (*user.own_tensors(), loss)
-    left_out = {storage_key(storage) for tensor in own for storage in storages(tensor)}
-    return _by_storage(packed, steps, left_out)
-
-
-def _by_storage(
-    packed: _Packed, steps: dict[int, list[str]], left_out: set[int]
-) -> list[ModuleSaved]:
-    found: dict[int, ModuleSaved] = {}
-    for number, tensor in enumerate(packed.tensors):
-        for storage in storages(tensor):
-            key = storage_key(storage)
-            if key in left_out:
-                continue
-            before = found.get(key)
-            ops = (*(before.ops if before else ()), *steps.get(number, ()))
-            found[key] = ModuleSaved(
-                module=before.module if before else packed.modules[number],
-                ops=tuple(dict.fromkeys(ops)),
-                shape=before.shape if before else tuple(tensor.shape),
-                dtype=str(tensor.dtype).removeprefix("torch."),
-                bytes=storage.nbytes(),
+    module = network.user.module
+    kinds = {path: type(part).__name__ for path, part in module.named_modules()}
+    with (
+        counting(_Births, network.forward, network.backward) as ledger,
+        ledger.paths.following(module),
+    ):
+        loss, alive = alive_after(ledger, network.forward, network.user.own_tensors())
+    steps = _steps_by_storage(loss)
+    found = []
+    for key, size_bytes in alive.items():
+        birth = ledger.births[key]
+        source, library = birth.lines
+        kind = kinds.get(birth.path, kinds[""])
+        found.append(
+            ModuleSaved(
+                module=f"{birth.path} {kind}",
+                ops=tuple(dict.fromkeys(steps.get(key, ()))),
+                shape=birth.shape,
+                dtype=birth.dtype,
+                bytes=size_bytes,
+                path=birth.path,
+                kind=kind,
+                op=birth.op,
+                source=source,
+                library=library,
             )
-    return sorted(found.values(), key=lambda saved: -saved.bytes)
+        )
+    return sorted(found, key=lambda saved: -saved.bytes)
 
 
-@contextmanager
-def _watched(module: torch.nn.Module, packed: _Packed) -> Iterator[None]:
-    """Inside, `packed.path` ends in the module that runs."""
-    handles = []
-    for name, part in module.named_modules():
-        label = f"{name or '(module)'} {type(part).__name__}"
-
-        def enter(part: Any, arguments: Any, label: str = label) -> None:
-            packed.path.append(label)
-
-        def leave(part: Any, arguments: Any, output: Any) -> None:
-            packed.path.pop()
-
-        handles += [
-            part.register_forward_pre_hook(enter),
-            part.register_forward_hook(leave, always_call=True),
-        ]
-    try:
-        yield
-    finally:
-        for handle in handles:
-            handle.remove()
-
-
-def _steps_by_tensor(loss: torch.Tensor, packed: _Packed) -> dict[int, list[str]]:
-    """Number of a packed tensor -> the names of the steps that hold it, from the loss down."""
+def _steps_by_storage(loss: torch.Tensor) -> dict[int, list[str]]:
+    """Key of a storage -> the names of the steps that hold it, from the loss down."""
     found: dict[int, list[str]] = {}
     seen: set[Any] = set()
     waiting = [loss.grad_fn]
@@ -116,16 +104,36 @@ def _steps_by_tensor(loss: torch.Tensor, packed: _Packed) -> dict[int, list[str]
         if step is None or step in seen:
             continue
         seen.add(step)
-        for number in _held_by(step, packed):
-            found.setdefault(number, []).append(step.name())
+        for saved in _saved_in(step):
+            for holder, packed in ((step.name(), saved.data), (CHECKPOINT, _arguments(saved))):
+                for key in _keys(packed):
+                    found.setdefault(key, []).append(holder)
         waiting += [parent for parent, _ in step.next_functions][::-1]
     return found
 
 
-def _held_by(step: Any, packed: _Packed) -> Sequence[int]:
-    """The numbers of the tensors that a step unpacks when it is asked for them."""
-    packed.asked.clear()
+def _keys(packed: Any) -> Iterator[int]:
+    for tensor in tree_leaves(packed):
+        if isinstance(tensor, torch.Tensor):
+            yield from map(storage_key, storages(tensor))
+
+
+def _saved_in(step: Any) -> Iterator[Any]:
+    """What a step saved, each as it was packed."""
     for name in dir(step):
-        if name.startswith("_saved_") or name == "saved_tensors":
-            getattr(step, name, None)
-    return tuple(packed.asked)
+        if name.startswith("_raw_saved_"):
+            saved = getattr(step, name, None)
+            yield from (
+                each
+                for each in (saved if isinstance(saved, Sequence) else (saved,))
+                if each is not None and hasattr(each, "data")
+            )
+
+
+def _arguments(saved: Any) -> list[Any]:
+    """The arguments of the checkpoint that packed this, which no step leads to."""
+    frames = [cell.cell_contents for cell in getattr(saved.unpack_hook, "__closure__", None) or ()]
+    held = [each for frame in frames for each in getattr(frame, "saved_args", ())]
+    savers = [getattr(frame, "input_saver", None) for frame in frames]  # PyTorch before 2.11
+    held += [each for saver in savers if saver is not None for each in _saved_in(saver.grad_fn)]
+    return [each.data for each in held if hasattr(each, "data")]

@@ -19,9 +19,13 @@ _PARTS = {
 
 def storages(tensor: torch.Tensor) -> list[Any]:
     """What holds the tensor's elements, and its indices if it is sparse."""
+    return [part.untyped_storage() for part in parts_of(tensor)]
+
+
+def parts_of(tensor: torch.Tensor) -> list[torch.Tensor]:
+    """The tensor itself, or of a sparse one its indices and values."""
     names = _PARTS.get(tensor.layout)
-    parts = [tensor] if names is None else [getattr(tensor, name)() for name in names]
-    return [part.untyped_storage() for part in parts]
+    return [tensor] if names is None else [getattr(tensor, name)() for name in names]
 
 
 def storage_key(storage: Any) -> int:

@@ -6,14 +6,14 @@ Invariant: the module's buffers are afterwards what they were.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 
 from ckptcli.checkpoint.user_code import running
-from ckptcli.errors import ProgramError
+from ckptcli.errors import OutputError, ProgramError
 from ckptcli.peers.agreement import TOLERANCES, agreement
 from ckptcli.peers.base import Values
 from ckptcli.peers.torch_blocks import Blocks, as_called, blocks_of
@@ -80,14 +80,14 @@ def tried(user: UserModule, seed: int, wanted: str | None = None) -> Trial:
     with running(user.text, SMALLER, places.text), places.following(user.module):
         with counted_checkpoints() as own_checkpoints:
             ModuleNetwork(user, seed, has_own_checkpoints=True).forward()
-        _restore(user.module, buffers)
+        restore_buffers(user.module, buffers)
         for _ in range(2):
             with following_loops(blocks) as loops:
                 state = network.forward()
             result = network.backward(state)
             passes.append(network.values(result))
             found[:] = result[1]
-            _restore(user.module, buffers)
+            restore_buffers(user.module, buffers)
     _check_same(user, passes[0], passes[1], network.dtype)
     return Trial(
         as_called(blocks, places.called, loops),
@@ -97,7 +97,8 @@ def tried(user: UserModule, seed: int, wanted: str | None = None) -> Trial:
     )
 
 
-def _restore(module: torch.nn.Module, buffers: dict[str, torch.Tensor]) -> None:
+def restore_buffers(module: torch.nn.Module, buffers: Mapping[str, torch.Tensor]) -> None:
+    """Give the buffers the values that they had, where they still have these shapes."""
     with torch.no_grad():
         for name, buffer in module.named_buffers():
             if name in buffers and buffer.shape == buffers[name].shape:
@@ -118,8 +119,10 @@ def _check_same(user: UserModule, first: Values, again: Values, dtype: str) -> N
     )
 
 
-def why_not_again(error: ProgramError) -> str:
+def why_not_again(error: ProgramError | OutputError) -> str:
     """Why a module that runs without checkpoints fails with them, and what to do."""
+    if isinstance(error, OutputError):  # the reentrant kind, where no argument needs a gradient
+        return f"under these checkpoints {error.message}"
     if IN_PLACE not in str(error.__cause__):
         return f"it fails when it is computed again: {error}"
     return "an in-place op overwrites what a checkpoint computes again from; use inplace=False"

@@ -25,12 +25,12 @@ class HasLoss(Protocol):
 def user_state(user: HasLoss) -> dict[str, object]:
     """Name -> value, or size, of everything that is looked at."""
     function, owners = _plain(user.loss)
-    found = dict(_of_mapping("", getattr(function, "__globals__", {})))
+    found = dict(state_of_mapping("", getattr(function, "__globals__", {})))
     for owner in owners:
-        found |= dict(_of_mapping("self.", getattr(owner, "__dict__", {})))
+        found |= dict(state_of_mapping("self.", getattr(owner, "__dict__", {})))
     if inspect.isfunction(function):
         names, cells = function.__code__.co_freevars, function.__closure__ or ()
-        found |= dict(_of_mapping("", dict(zip(names, map(_content, cells)))))
+        found |= dict(state_of_mapping("", dict(zip(names, map(_content, cells)))))
     return found
 
 
@@ -71,14 +71,17 @@ def _content(cell: Any) -> Any:
         return None
 
 
-def _of_mapping(prefix: str, values: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
+def state_of_mapping(prefix: str, values: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
+    """Name -> value, or size, of what is looked at among these, and without a prefix of the
+    attributes of objects among them.
+    """
     for name, value in list(values.items()):
         if name.startswith("__"):
             continue
         yield from _of_value(f"{prefix}{name}", value)
         own = getattr(value, "__dict__", None)
         if not prefix and isinstance(own, dict) and not _is_code(value):
-            yield from _of_mapping(f"{name}.", own)
+            yield from state_of_mapping(f"{name}.", own)
 
 
 def _is_code(value: Any) -> bool:

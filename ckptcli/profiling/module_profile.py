@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ckptcli.checkpoint.strategies.base import Strategy
 from ckptcli.checkpoint.user_code import running
-from ckptcli.errors import ProgramError
+from ckptcli.errors import OutputError, ProgramError
 from ckptcli.measure.origin import read_origin
 from ckptcli.measure.record import RunRecord
 from ckptcli.measure.resident import resident_rise_bytes
@@ -76,7 +76,7 @@ def profile_module(
         origin,
         children=blocks.paths,
     )
-    passes = [_opened(strategy, plain, trial, engine, plan.seed) for strategy in strategies]
+    passes = [opened(strategy, plain, trial, engine, plan.seed) for strategy in strategies]
     passes = [_first_pass(this, passes[0]) for this in passes]
     for this in passes:
         this.reference = passes[0]
@@ -104,13 +104,13 @@ def _workload(plain: UserModule, blocks: Blocks) -> dict[str, object]:
 
 
 @dataclass(slots=True)
-class _Pass:
+class ModulePass:
     """One strategy: its network, and the row so far. No network, no figures."""
 
     row: Row
     network: ModuleNetwork | None = None
     values: Values | None = None
-    reference: _Pass | None = None
+    reference: ModulePass | None = None
 
     def measure(self) -> None:
         """Fill in what one pass holds, and how far its values are from the reference's."""
@@ -133,22 +133,22 @@ class _Pass:
         )
 
 
-def _opened(
+def opened(
     strategy: ModuleStrategy, plain: UserModule, trial: Trial, engine: Engine, seed: int
-) -> _Pass:
+) -> ModulePass:
     """The strategy's network, or the reason why it has none."""
     from ckptcli.peers.torch_module import ModuleNetwork
 
     row = empty_row(engine, strategy)
     if strategy.name == REFERENCE:
-        return _Pass(row, ModuleNetwork(plain, seed))
+        return ModulePass(row, ModuleNetwork(plain, seed))
     try:
         if strategy.grouping is None:
             network, what = _itself(strategy, plain, trial, seed)
-            return _Pass(replace(row, counterpart=what), network)
+            return ModulePass(replace(row, counterpart=what), network)
         return _checkpointed(row, strategy, strategy.grouping, plain, trial.blocks, seed)
     except NoPeer as reason:
-        return _Pass(without_figures(row, str(reason)))
+        return ModulePass(without_figures(row, str(reason)))
 
 
 def _itself(
@@ -173,7 +173,7 @@ def _checkpointed(
     plain: UserModule,
     blocks: Blocks,
     seed: int,
-) -> _Pass:
+) -> ModulePass:
     from ckptcli.peers.torch_blocks import in_another
     from ckptcli.peers.torch_module import ModuleNetwork, another
     from ckptcli.peers.torch_regions import checkpoint_regions, module_regions
@@ -185,10 +185,10 @@ def _checkpointed(
     paths = tuple(region.paths for region in regions if region.policy is not None)
     reading = elsewhere(grouping, len(blocks.parts)).reading
     row = replace(row, regions=paths, counterpart=reading or None)
-    return _Pass(row, ModuleNetwork(user, seed))
+    return ModulePass(row, ModuleNetwork(user, seed))
 
 
-def _first_pass(this: _Pass, reference: _Pass) -> _Pass:
+def _first_pass(this: ModulePass, reference: ModulePass) -> ModulePass:
     """One pass for its values; where it fails with checkpoints alone, the reason.
 
     Raises:
@@ -203,21 +203,21 @@ def _first_pass(this: _Pass, reference: _Pass) -> _Pass:
     try:
         with running(network.user.text, SMALLER):
             this.values = network.values(network.backward(network.forward()))
-    except ProgramError as error:
+    except (ProgramError, OutputError) as error:
         if this is reference:
             raise
         reason = why_not_again(error)
-        return _Pass(replace(without_figures(this.row, reason), failed=True))
+        return ModulePass(replace(without_figures(this.row, reason), failed=True))
     return this
 
 
-def _divergence(this: _Pass) -> Iterator[str]:
+def _divergence(this: ModulePass) -> Iterator[str]:
     if this.network is not None and this.values is not None:
         names = this.network.user.parameter_names()
         yield from divergence(this.row.strategy, this.values, names)
 
 
-def _moved(passes: Sequence[_Pass]) -> Iterator[str]:
+def _moved(passes: Sequence[ModulePass]) -> Iterator[str]:
     """The buffers that recomputation moves, after one pass of each."""
     from ckptcli.peers.torch_module import changed_buffers
 
@@ -230,7 +230,7 @@ def _moved(passes: Sequence[_Pass]) -> Iterator[str]:
 
 
 def _lints(
-    strategies: Sequence[ModuleStrategy], passes: Sequence[_Pass], blocks: Blocks
+    strategies: Sequence[ModuleStrategy], passes: Sequence[ModulePass], blocks: Blocks
 ) -> Iterator[str]:
     for strategy, this in zip(strategies, passes):
         if this.network is not None and strategy.grouping is not None:

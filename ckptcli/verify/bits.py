@@ -68,7 +68,7 @@ def first_difference(expected: Any, found: Any, spread: float | None = None) -> 
         allowed = SPREADS_ALLOWED * spread + float(np.finfo(expected.dtype).eps)
         if relative_distance(expected, found) <= allowed:
             return None
-    element = tuple(int(i) for i in np.argwhere(unequal)[0])
+    element = tuple(int(i) for i in np.argwhere(unequal)[0])[: expected.ndim]
     before, after = float(expected[element]), float(found[element])
     spacing = float(np.spacing(np.abs(expected[element])))
     distance = abs(after - before) / spacing

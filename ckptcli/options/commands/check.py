@@ -6,12 +6,13 @@ from ckptcli.options.group import Options, group
 from ckptcli.options.option import option
 from ckptcli.options.output import JsonOptions, QuietOptions, ScreenOptions, StrictOptions
 from ckptcli.options.program import (
+    BlockOptions,
     ConfigOptions,
     DeviceOptions,
-    EngineOptions,
     FaultOptions,
     FunctionOptions,
     MemoryCheckOptions,
+    PeerOptions,
     ProgramOptions,
     StrategyOptions,
 )
@@ -42,7 +43,14 @@ class CheckOptions(Options):
     workload: WorkloadOptions = group(WorkloadOptions, layers={"default": 4}, n={"default": 32})
     device: DeviceOptions = group(DeviceOptions)
     function: FunctionOptions = group(FunctionOptions)
-    peers: EngineOptions = group(EngineOptions)
+    peers: PeerOptions = group(
+        PeerOptions,
+        engine_names={
+            "help": "Check every strategy in this library too, repeatable; a wrong name lists all."
+        },
+        module_text={"help": "A PyTorch module of your own instead; MAKE() gives (module, input)."},
+    )
+    blocks: BlockOptions = group(BlockOptions)
     data: JsonOptions = group(JsonOptions, as_json={"help": "Print one JSON object a program."})
     screen: ScreenOptions = group(ScreenOptions)
     notes: QuietOptions = group(QuietOptions)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from ckptcli.options.group import Options, group
+from ckptcli.options.option import option
 from ckptcli.options.output import JsonOptions, QuietOptions, ScreenOptions
 from ckptcli.options.program import (
+    BlockOptions,
     ConfigOptions,
     DeviceOptions,
     FunctionOptions,
@@ -13,15 +15,36 @@ from ckptcli.options.program import (
     ProgramOptions,
     StrategyOptions,
 )
-from ckptcli.options.subjects import FUNCTION, WORKLOAD
+from ckptcli.options.subjects import FUNCTION, MODULE, WORKLOAD
 from ckptcli.options.workload import WorkloadOptions
+
+
+class TotalOptions(Options):
+    """What sums are taken of."""
+
+    by_text: str | None = option(
+        None,
+        "With --module: sums and shares by this instead of the list.",
+        section="Output",
+        key="by",
+        choices=("module", "type", "op", "line"),
+        subjects=frozenset({MODULE}),
+    )
+    depth: int | None = option(
+        None,
+        "With --by module: how many names of a path count.",
+        section="Output",
+        at_least=1,
+        default_text="all",
+        subjects=frozenset({MODULE}),
+    )
 
 
 class SavedOptions(Options):
     """`ckpt saved`."""
 
     strategies: StrategyOptions = group(
-        StrategyOptions, strategy_texts={"subjects": frozenset({WORKLOAD, FUNCTION})}
+        StrategyOptions, strategy_texts={"subjects": frozenset({WORKLOAD, FUNCTION, MODULE})}
     )
     program: ProgramOptions = group(ProgramOptions)
     workload: WorkloadOptions = group(WorkloadOptions, layers={"default": 2}, n={"default": 64})
@@ -31,6 +54,8 @@ class SavedOptions(Options):
         PeerOptions,
         engine_names={"help": "With --module: the library that the module is of, torch."},
     )
+    blocks: BlockOptions = group(BlockOptions)
+    totals: TotalOptions = group(TotalOptions)
     data: JsonOptions = group(JsonOptions, as_json={"help": "Print one JSON object a program."})
     screen: ScreenOptions = group(ScreenOptions)
     notes: QuietOptions = group(QuietOptions)
