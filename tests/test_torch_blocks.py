@@ -128,11 +128,21 @@ def test_what_nothing_calls_in_a_row_is_not_grouped(
 
 @pytest.mark.slow
 @NEEDS_TORCH
-def test_a_loop_whose_parts_are_used_elsewhere_is_caught(judged: Judged) -> None:
-    """It looks plain; grouped, what the first block gives is the group's."""
+def test_a_loop_whose_parts_are_used_elsewhere_is_not_grouped(judged: Judged) -> None:
+    """It looks plain; grouped, what the first block gives would be the group's."""
     code, rows, _ = judged("structures.py:collecting", "-s", "remat", "-s", "remat:every=2")
+    assert code == 0
     assert rows["remat"]["agreement"]["agrees"]
-    assert code == (0 if rows["remat:every=2"]["reason"] else 5)
+    assert "uses what a block gives for something else too" in rows["remat:every=2"]["reason"]
+
+
+@pytest.mark.slow
+@NEEDS_TORCH
+def test_a_reentrant_checkpoint_without_an_input_that_requires_a_gradient(judged: Judged) -> None:
+    """The others are measured all the same."""
+    code, rows, _ = judged("structures.py:runs", "-s", "remat", "-s", "reentrant")
+    assert (code, rows["remat"]["reason"]) == (0, None)
+    assert "needs an input that requires one" in rows["reentrant"]["reason"]
 
 
 @pytest.mark.slow
@@ -252,6 +262,26 @@ def make(use_cache=True):
 def uncached():
     return make(use_cache=False)
 """
+
+
+@pytest.mark.slow
+@NEEDS_TORCH
+@NEEDS_TRANSFORMERS
+def test_a_cache_that_a_framework_turns_off_is_no_wrong_gradient(
+    judged: Judged, tmp_path: Path
+) -> None:
+    """Without labels the cache is among the outputs, and so in the loss."""
+    text = (
+        LLAMA
+        + "\n\ndef unlabelled():\n    model, batch = make()\n    return model, batch['labels']\n"
+    )
+    (tmp_path / "llama.py").write_text(text)
+    code, rows, error = judged(
+        str(tmp_path / "llama.py:unlabelled"), "-s", "remat", "-s", "framework"
+    )
+    assert (code, rows["remat"]["agreement"]["agrees"]) == (0, True)
+    assert "config.use_cache = False" in rows["framework"]["reason"]
+    assert "the module's config.use_cache is on" in error
 
 
 @pytest.mark.slow

@@ -107,9 +107,7 @@ def _held_only_reason(memory: Memory, held: Pair) -> str:
 
 def _no_effect_reason(row: Row, base: Row) -> str:
     if row.trace is None:
-        nothing = base.memory is not None and not base.memory.saved_bytes
-        spared = "the inputs that checkpoints keep are as large as what they spare"
-        return NOTHING_HELD if nothing else spared
+        return _no_effect_elsewhere(row, base)
     constants = [node for node in row.trace.nodes if node.held_for_constants]
     if constants:
         return f"held, since a parent is a constant: {_named(constants)}"
@@ -118,6 +116,16 @@ def _no_effect_reason(row: Row, base: Row) -> str:
     if not any(node.fate == "saved" for node in row.trace.nodes):
         return NOTHING_HELD
     return "nothing to drop: no value that backward needs can be recomputed under this strategy"
+
+
+def _no_effect_elsewhere(row: Row, base: Row) -> str:
+    """Of a library that tells of no node."""
+    if row.memory is None or base.memory is None or not base.memory.saved_bytes:
+        return NOTHING_HELD
+    now, before = row.memory.saved_bytes, base.memory.saved_bytes
+    if _is_less(now, before):
+        return f"what is held for backward, {units.change(now, before)}, is small beside the rest"
+    return "the inputs that checkpoints keep are as large as what they spare"
 
 
 def _no_effect_advice(base: Row, record: RunRecord) -> str:

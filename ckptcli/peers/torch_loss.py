@@ -25,8 +25,8 @@ _CHUNK = 1 << 16
 _WHAT_TO_RETURN = "have forward return tensors in tuples, lists, mappings or dataclasses"
 
 
-def loss_of(output: Any, text: str) -> torch.Tensor:
-    """The loss of what `text`'s module gives.
+def loss_and_terms(output: Any, text: str) -> tuple[torch.Tensor, int]:
+    """The loss of what `text`'s module gives, and of how many tensors it is made.
 
     Raises:
         OutputError: there is no tensor that a gradient flows to, or an object whose tensors cannot
@@ -34,7 +34,7 @@ def loss_of(output: Any, text: str) -> torch.Tensor:
     """
     own = _own_loss(output)
     if own is not None:
-        return own
+        return own, 1
     found = [tensor for tensor in tensors_in(output, text) if _can_be_differentiated(tensor)]
     if not found:
         raise OutputError(
@@ -42,9 +42,9 @@ def loss_of(output: Any, text: str) -> torch.Tensor:
             "have forward return a tensor that does",
         )
     if len(found) == 1 and found[0].numel() == 1 and not found[0].is_complex():
-        return found[0].reshape(())
+        return found[0].reshape(()), 1
     loss: torch.Tensor = _Weighted.apply(*found)
-    return loss
+    return loss, len(found)
 
 
 def _own_loss(output: Any) -> torch.Tensor | None:

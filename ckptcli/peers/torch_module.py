@@ -24,7 +24,7 @@ from torch.utils._pytree import tree_leaves
 from ckptcli.checkpoint.user_code import is_user_code, load_name, running
 from ckptcli.errors import UsageError
 from ckptcli.peers.base import Values
-from ckptcli.peers.torch_loss import loss_of
+from ckptcli.peers.torch_loss import loss_and_terms
 from ckptcli.peers.torch_own import without_own_checkpoints
 
 SMALLER = "make the module or its input smaller"
@@ -55,6 +55,12 @@ class UserModule:
         """The paths of `parameters()`, and what the input's leaves are called."""
         names = [name for name, p in self.module.named_parameters() if p.requires_grad]
         return [*names, *(f"input {i}" for i, _ in enumerate(self.input_leaves()))]
+
+    @property
+    def has_cache(self) -> bool:
+        """Whether it is a model that keeps keys and values for the next token."""
+        configs = (getattr(part, "config", None) for part in self.module.modules())
+        return any(getattr(config, "use_cache", False) is True for config in configs)
 
     def state(self) -> list[torch.Tensor]:
         """Parameters and buffers."""
@@ -145,6 +151,7 @@ class ModuleNetwork:
         """`has_own_checkpoints` is whether those that the module makes itself are left on."""
         self.user = user
         self.seed = seed
+        self.loss_terms = 0
         self._own = nullcontext if has_own_checkpoints else without_own_checkpoints
         self._leaves = [*user.parameters(), *user.input_leaves()]
 
@@ -152,7 +159,8 @@ class ModuleNetwork:
         set_random_states(self.seed)
         with self._own():
             output = self.user.module(*self.user.inputs, **self.user.keywords)
-        return loss_of(output, self.user.text)
+        loss, self.loss_terms = loss_and_terms(output, self.user.text)
+        return loss
 
     def backward(self, state: torch.Tensor) -> tuple[torch.Tensor, Sequence[torch.Tensor | None]]:
         """As in training: gradients go into `.grad`, from where they are taken."""

@@ -25,6 +25,17 @@ from ckptcli.peers.torch_places import Places
 SHOWN = 5
 """Names in one sentence."""
 
+_CACHED = (
+    "config.use_cache is on: a cache that is an argument of a checkpointed block is kept for "
+    "it, and grows once more when the block is computed again; turn it off, as a framework's own "
+    "switch does"
+)
+
+_NO_GRADIENT = (
+    "no gradient flows to its output: PyTorch's reentrant checkpoint needs an input that requires "
+    "one, which the first block does not get"
+)
+
 IN_PLACE = "modified by an inplace operation"
 
 
@@ -36,6 +47,7 @@ class Trial:
         blocks: what checkpoints go around.
         own_checkpoints: the kind of each checkpoint that the module makes itself in one pass.
         never_called: blocks that the pass does not call, by path.
+        has_cache: whether a configuration of it has `use_cache` on.
         without_gradient: parameters, by path, and inputs that the loss does not depend on.
     """
 
@@ -43,6 +55,7 @@ class Trial:
     own_checkpoints: Sequence[str]
     never_called: Sequence[str]
     without_gradient: Sequence[str]
+    has_cache: bool
 
     def notes(self) -> Iterator[str]:
         """What a reader of figures has to know, in sentences."""
@@ -53,6 +66,8 @@ class Trial:
                 f"the module checkpoints itself ({made} in a pass): `own` is the module as it is, "
                 "every other row has these off"
             )
+        if self.has_cache:
+            yield f"the module's {_CACHED}"
         if self.never_called:
             yield f"never called, so that no checkpoint goes around it: {some(self.never_called)}"
         if self.without_gradient:
@@ -94,6 +109,7 @@ def tried(user: UserModule, seed: int, wanted: str | None = None) -> Trial:
         own_checkpoints,
         [path for path, module in blocks.parts if id(module) not in places.called],
         [name for name, grad in zip(user.parameter_names(), found) if grad is None],
+        user.has_cache,
     )
 
 
@@ -119,10 +135,11 @@ def _check_same(user: UserModule, first: Values, again: Values, dtype: str) -> N
     )
 
 
-def why_not_again(error: ProgramError | OutputError) -> str:
+def why_not_again(error: ProgramError | OutputError, user: UserModule) -> str:
     """Why a module that runs without checkpoints fails with them, and what to do."""
-    if isinstance(error, OutputError):  # the reentrant kind, where no argument needs a gradient
-        return f"under these checkpoints {error.message}"
-    if IN_PLACE not in str(error.__cause__):
-        return f"it fails when it is computed again: {error}"
-    return "an in-place op overwrites what a checkpoint computes again from; use inplace=False"
+    if isinstance(error, OutputError):
+        return _NO_GRADIENT
+    if IN_PLACE in str(error.__cause__):
+        return "an in-place op overwrites what a checkpoint computes again from; use inplace=False"
+    cached = f"; its {_CACHED}" if user.has_cache else ""
+    return f"it fails when it is computed again: {error}{cached}"

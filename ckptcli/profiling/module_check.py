@@ -180,7 +180,7 @@ class CheckedModule:
                 firsts = {_where(first) for first in _firsts(seen.differing)}
                 kept = self._watched(network, firsts) if firsts else seen
         except (ProgramError, OutputError) as error:
-            return ModuleCheck(strategy.name, why_not_again(error), failed=True)
+            return ModuleCheck(strategy.name, why_not_again(error, self.user), failed=True)
         names = self.user.parameter_names()
         return ModuleCheck(
             strategy.name,

@@ -20,16 +20,14 @@ from ckptcli.peers.base import Engine, NoPeer, Values, elsewhere
 from ckptcli.peers.module_strategies import FRAMEWORK, OWN, ModuleStrategy
 from ckptcli.profiling.own_program import REFERENCE, Finished, OwnRun, Tell, divergence
 from ckptcli.profiling.rows import empty_row, outcome_of, without_figures
+from ckptcli.units import count
 
 if TYPE_CHECKING:
     from ckptcli.peers.torch_blocks import Blocks
     from ckptcli.peers.torch_module import ModuleNetwork, UserModule
     from ckptcli.peers.torch_trial import Trial
 
-_MOVED = (
-    "{}: buffer `{}` differs from that of `none` after one pass: recomputing its module moves "
-    "it a second time"
-)
+_MOVED = "{}: {} after one pass from `none`'s, {}: recomputing moves what a module keeps once more"
 
 
 def profile_module(
@@ -111,6 +109,8 @@ class ModulePass:
     network: ModuleNetwork | None = None
     values: Values | None = None
     reference: ModulePass | None = None
+    is_loop: bool = False
+    """Whether blocks that the module's own loop calls are called together."""
 
     def measure(self) -> None:
         """Fill in what one pass holds, and how far its values are from the reference's."""
@@ -185,14 +185,16 @@ def _checkpointed(
     paths = tuple(region.paths for region in regions if region.policy is not None)
     reading = elsewhere(grouping, len(blocks.parts)).reading
     row = replace(row, regions=paths, counterpart=reading or None)
-    return ModulePass(row, ModuleNetwork(user, seed))
+    is_loop = any(r.run.is_loop and r.has_several_blocks for r in regions)
+    return ModulePass(row, ModuleNetwork(user, seed), is_loop=is_loop)
 
 
 def _first_pass(this: ModulePass, reference: ModulePass) -> ModulePass:
-    """One pass for its values; where it fails with checkpoints alone, the reason.
+    """One pass for its values; where it fails with checkpoints alone, or is another program, the
+    reason.
 
     Raises:
-        ProgramError: it fails without.
+        ProgramError, OutputError: it fails without, or has no loss.
     """
     from ckptcli.peers.torch_module import SMALLER
     from ckptcli.peers.torch_trial import why_not_again
@@ -206,9 +208,33 @@ def _first_pass(this: ModulePass, reference: ModulePass) -> ModulePass:
     except (ProgramError, OutputError) as error:
         if this is reference:
             raise
-        reason = why_not_again(error)
-        return ModulePass(replace(without_figures(this.row, reason), failed=True))
-    return this
+        row = without_figures(this.row, why_not_again(error, network.user))
+        return ModulePass(replace(row, failed=isinstance(error, ProgramError)))
+    another = _another_program(this, reference)
+    return this if another is None else ModulePass(without_figures(this.row, another))
+
+
+def _another_program(this: ModulePass, reference: ModulePass) -> str | None:
+    """Why a row is not the reference's program: a checkpoint changes no value of forward."""
+    if this is reference or this.network is None or reference.network is None:
+        return None
+    terms, expected = this.network.loss_terms, reference.network.loss_terms
+    if this.is_loop and (terms != expected or _loss(this) != _loss(reference)):
+        return (
+            "the module's own loop uses what a block gives for something else too, so that blocks "
+            "cannot be called together: use -s remat"
+        )
+    if terms != expected:
+        return (
+            f"the module gives {count(terms, 'tensor')} with it and {expected} without, so that "
+            "the loss is another: a cache, perhaps, that checkpoints turn off; turn it off for all "
+            "(config.use_cache = False), or give labels"
+        )
+    return None
+
+
+def _loss(this: ModulePass) -> float | None:
+    return None if this.values is None else this.values.loss
 
 
 def _divergence(this: ModulePass) -> Iterator[str]:
@@ -220,13 +246,16 @@ def _divergence(this: ModulePass) -> Iterator[str]:
 def _moved(passes: Sequence[ModulePass]) -> Iterator[str]:
     """The buffers that recomputation moves, after one pass of each."""
     from ckptcli.peers.torch_module import changed_buffers
+    from ckptcli.peers.torch_trial import some
 
     plain, *others = passes
     assert plain.network is not None
     for other in others:
         if other.network is not None:
-            for name in changed_buffers(plain.network.user, other.network.user):
-                yield _MOVED.format(other.row.strategy, name)
+            names = changed_buffers(plain.network.user, other.network.user)
+            if names:
+                differ = f"{count(len(names), 'buffer')} differ{'s' if len(names) == 1 else ''}"
+                yield _MOVED.format(other.row.strategy, differ, some(names))
 
 
 def _lints(

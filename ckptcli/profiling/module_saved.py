@@ -50,4 +50,4 @@ class HeldByModule:
                 with running(text, SMALLER):
                     self.held[strategy.name] = saved_by_module(this.network)
             except (ProgramError, OutputError) as error:
-                self.held[strategy.name] = why_not_again(error)
+                self.held[strategy.name] = why_not_again(error, user)

@@ -70,7 +70,8 @@ def _figures_beside(row: Row, base: Row, record: RunRecord) -> Iterator[str]:
     ratio = None if ratios is None else ratios.get("total")
     if ratio is not None:
         apart = "" if medians_apart(row, base, ratio) is None else " round by round"
-        yield f"takes {units.ratio(ratio.median)} the time{apart} ({ratio.verdict})"
+        of = "" if base is record.reference_of(row) else f" of `{base.name}`"
+        yield f"takes {units.ratio(ratio.median)} the time{of}{apart} ({ratio.verdict})"
     yield f"gradients {gradients_word(row, base)}"
 
 
@@ -195,7 +196,9 @@ def _regions(row: Row, record: RunRecord) -> str:
     inside = {path for paths in row.regions for path in paths}
     plain = sum(path not in inside for path in record.children)
     rest = f"; {plain} of {units.count(len(record.children), 'block')} without" if plain else ""
-    return f"{' and '.join(parts) or 'no region'}{rest}"
+    ends = [row.regions[0][0], row.regions[-1][-1]] if row.regions else []
+    where = f", `{'` to `'.join(dict.fromkeys(ends))}`" if ends else ""
+    return f"{' and '.join(parts) or 'no region'}{where}{rest}"
 
 
 def _recomputation(row: Row) -> Iterator[str]:
