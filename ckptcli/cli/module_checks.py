@@ -213,7 +213,7 @@ def _named(kind: str, names: Sequence[str]) -> str:
 def _apart(moved: Moved, what: str) -> str:
     begins = f"when the recomputation of {what} begins" if what != "that" else "when that begins"
     if moved.values is None:
-        return f"not what it was in the forward {begins}"
+        return f"other than in the forward {begins}"
     return f"{moved.values[1]} and no longer {moved.values[0]} {begins}"
 
 

@@ -218,8 +218,9 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]  # PyTorch is not check
         region = opened.region
         if not opened.is_again:
             region.begin, region.moved = opened.begin, moved
-            for key in moved:
-                self._tell(key, region, None, False)
+            for key in opened.begin:
+                if key in moved:
+                    self._tell(key, region, None, False)
             return
         for key, value in opened.begin.items():
             is_own = key in region.moved or key[0] in (ATTRIBUTE, BUFFER)
