@@ -138,6 +138,7 @@ def test_a_loop_whose_parts_are_used_elsewhere_is_not_grouped(judged: Judged) ->
 
 @pytest.mark.slow
 @NEEDS_TORCH
+@pytest.mark.filterwarnings("ignore:None of the inputs have requires_grad")
 def test_a_reentrant_checkpoint_without_an_input_that_requires_a_gradient(judged: Judged) -> None:
     """The others are measured all the same."""
     code, rows, _ = judged("structures.py:runs", "-s", "remat", "-s", "reentrant")
