@@ -119,11 +119,14 @@ LARGEST_COUNT = 2**63 - 1
 LARGEST_FIGURE = 1e9
 """Of seconds it is 30 years; sums and squares of such figures are still numbers."""
 
+LARGEST_SHARE = 1e18
+"""Of one time by another, where the shortest that a clock tells is a nanosecond."""
+
 Count = Annotated[int, Least(0)]
 Positive = Annotated[int, Least(1)]
 Bytes = Annotated[int, Least(0)]
 Seconds = Annotated[float, Least(0), Most(LARGEST_FIGURE)]
-Share = Annotated[float, Least(0), Most(LARGEST_FIGURE)]
+Share = Annotated[float, Least(0), Most(LARGEST_SHARE)]
 Figure = Annotated[float, MayBeInfinite()]
 
 
