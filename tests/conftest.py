@@ -6,13 +6,17 @@ import gc
 import signal
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from ckptcli.cli.main import run_command
+from ckptcli.measure.compiled import Compiled
 from ckptcli.options.workload import WorkloadOptions
+from ckptcli.peers.base import PeerNetwork
+from ckptcli.profiling import peer_passes
 from ckptcli.workloads.program import ProgramWorkload
 from ckptcli.workloads.registry import open_workloads
 from tests.fast_cases import FAST_CASES, mark_and_count
@@ -43,6 +47,20 @@ def frozen_objects() -> None:
 def nothing_set_aside(frozen_objects: None) -> None:
     """For thousands of measurements: each counts what its caller has set aside."""
     gc.unfreeze()
+
+
+@pytest.fixture(autouse=True)
+def few_fresh_processes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process of its own for each program that JAX compiles takes longer than most tests; those
+    that are about it have the mark, and what is run in a process has them all.
+    """
+    if request.node.get_closest_marker("fresh_process") is None:
+        monkeypatch.setattr(peer_passes, "in_fresh_process", _without_process)
+
+
+def _without_process(network: PeerNetwork, compiled: Compiled) -> Compiled:
+    del network
+    return replace(compiled, why_no_process="left out of this test")
 
 
 @pytest.fixture

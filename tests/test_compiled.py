@@ -31,6 +31,8 @@ from tests.backend_kit import NEEDS_JAX
 from tests.records import TENSOR, compiled_row, none_record, run_record
 from tests.test_schema import check as check_schema
 
+pytestmark = pytest.mark.fresh_process
+
 ASKED = {"dot_general": 2, "logistic": 2}
 
 
