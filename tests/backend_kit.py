@@ -35,16 +35,17 @@ NAMED_ENGINE = re.compile(r"--engine[ =](\S+)")
 
 
 def skipped_without_its_engines(commands: Iterable[str]) -> list[Any]:
-    """The command lines as parameters; one that names an engine needs that engine's library."""
-    return [
-        pytest.param(
-            command,
-            marks=[
-                ENGINE_MARKS[name] for name in NAMED_ENGINE.findall(command) if name in ENGINE_MARKS
-            ],
-        )
-        for command in commands
-    ]
+    """The command lines as parameters; one that names an engine needs that engine's library, and
+    is long where JAX compiles.
+    """
+    return [pytest.param(command, marks=_marks_of(command)) for command in commands]
+
+
+def _marks_of(command: str) -> list[Any]:
+    names = NAMED_ENGINE.findall(command)
+    needed = [ENGINE_MARKS[name] for name in names if name in ENGINE_MARKS]
+    compiles = any(name.startswith("jax") for name in names)
+    return [*needed, pytest.mark.long] if compiles else needed
 
 
 def watched_on(base: Device, strategy: str) -> tuple[Device, Recorder]:

@@ -20,4 +20,6 @@ def mark_and_count(items: list[pytest.Item], fast: Counter[str]) -> None:
             if seen[family] % mark.args[0]:
                 item.add_marker("slow")
             seen[family] += 1
+        if item.get_closest_marker("long") is not None:
+            item.add_marker("slow")
         fast[item.path.name] += item.get_closest_marker("slow") is None

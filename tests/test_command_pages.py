@@ -45,6 +45,7 @@ def test_every_example_of_a_page_works(command: str, tmp_path: Path) -> None:
     check_examples(shell, tmp_path)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "line",

@@ -386,6 +386,7 @@ def test_a_program_that_calls_python_has_no_process_and_says_so() -> None:
     assert found.plan is not None
 
 
+@pytest.mark.long
 @NEEDS_JAX
 @pytest.mark.slow
 def test_the_trg_is_no_smaller_since_xla_computes_again_early() -> None:

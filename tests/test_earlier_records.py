@@ -79,7 +79,7 @@ def test_a_peer_is_slower_than_none_of_its_own_engine() -> None:
     expected = math.exp(statistics.median(math.log(own / base) for own, base in pairs))
     assert row.engine_ratios is not None
     assert row.engine_ratios["total"].median == pytest.approx(expected, rel=1e-12)
-    assert f"takes {units.ratio(expected)} the time (" in answer(row, record)
+    assert f"takes {units.ratio(expected)} the time of `torch none` (" in answer(row, record)
     assert none.engine_ratios is None
 
 

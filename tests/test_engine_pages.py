@@ -39,6 +39,7 @@ def test_every_command_works(capsys: pytest.CaptureFixture[str], command: str) -
     assert captured.out
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @NEEDS_JAX
 @pytest.mark.parametrize("command", FAULTS.splitlines())
@@ -64,6 +65,7 @@ def test_the_figures_of_the_trg(command: str) -> None:
     assert done.returncode == (0 if all(peer["agreement"]["agrees"] for peer in peers) else 5)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @NEEDS_JAX
 def test_the_table_of_names_is_what_the_commands_print(
@@ -124,6 +126,7 @@ def held_and_again(peer: dict[str, Any]) -> tuple[str, str, str]:
     return name, f"{peer['memory']['saved_bytes']:,}", again or "nothing"
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @NEEDS_JAX
 @pytest.mark.parametrize("command", RULES.splitlines())
@@ -145,6 +148,7 @@ def test_the_table_of_the_svds_rule(command: str) -> None:
     assert code == (0 if all(peer["agreement"]["agrees"] for peer in peers) else 5)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @NEEDS_JAX
 def test_the_table_of_windows() -> None:
@@ -160,6 +164,7 @@ def test_the_table_of_windows() -> None:
     assert code == (0 if all(peer["agreement"]["agrees"] for peer in peers) else 5)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @NEEDS_JAX
 def test_the_table_of_the_plan() -> None:
@@ -180,6 +185,7 @@ def test_the_table_of_the_plan() -> None:
     assert code == (0 if all(row["agreement"]["agrees"] for row in rows.values()) else 5)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @NEEDS_JAX
 def test_the_table_of_the_loop(capsys: pytest.CaptureFixture[str]) -> None:

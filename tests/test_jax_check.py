@@ -108,6 +108,7 @@ def test_what_is_right_passes(
     assert found["compiled"] is None
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @NEEDS_JAX
 @NEEDS_FLAX
@@ -163,6 +164,7 @@ def test_a_callback_that_is_no_function_is_found(
     assert first.line == f"{file}:{line_of('is another each time')}"
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @NEEDS_JAX
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="which signs turn is the LAPACK's")

@@ -182,6 +182,7 @@ def test_a_gradient_that_is_rounding_is_not_called_wrong(
     )
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @NEEDS_JAX
 def test_every_policy_of_jax_by_its_name(capsys: pytest.CaptureFixture[str], file: str) -> None:
@@ -281,6 +282,7 @@ def test_what_is_no_differentiable_function(
     assert len([line for line in captured.err.splitlines() if line.startswith("Error")]) == 1
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @NEEDS_JAX
 def test_all_that_a_run_can_do_works_on_it(
@@ -343,6 +345,7 @@ def test_policies_that_are_not_there(capsys: pytest.CaptureFixture[str], file: s
         assert words in capsys.readouterr().err
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @NEEDS_JAX
 def test_the_function_of_the_page_is_one(

@@ -36,6 +36,7 @@ def test_it_is_the_checkpoint_that_one_would_write(
     assert asked[lines]["counterpart"] == "3 calls of `layer`, each under a checkpoint"
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @NEEDS_JAX
 def test_calls_are_found_whatever_they_go_through(

@@ -273,6 +273,7 @@ def test_a_program_without_a_loop_has_no_peer(workload: Workload, strategy: str)
         peer(workload, strategy)
 
 
+@pytest.mark.long
 @NEEDS_JAX
 @pytest.mark.slow
 def test_the_command_has_rows_of_the_loop(capsys: pytest.CaptureFixture[str]) -> None:

@@ -137,6 +137,7 @@ def test_names_after_save_as_much_and_spare_nothing() -> None:
     assert saved[0] == saved[1]
 
 
+@pytest.mark.long
 @NEEDS_JAX
 @pytest.mark.slow
 def test_the_command_has_the_variant_in_its_record(capsys: pytest.CaptureFixture[str]) -> None:

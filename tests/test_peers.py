@@ -44,8 +44,11 @@ def counted(engine: str, strategy: str, layers: int = 6) -> tuple[int, int, int]
     """Tensors saved, matrix products and sigmoids computed again."""
     found = network(engine, SiluWorkload(layers, 16), strategy).measure()
     again = found.recomputed_by_op or {}
-    assert found.memory.saved_bytes == found.memory.saved_tensors * 16 * 16 * 4
-    return found.memory.saved_tensors, again.get("matmul", 0), again.get("sigmoid", 0)
+    tensors, rest_bytes = divmod(found.memory.saved_bytes, 16 * 16 * 4)
+    assert rest_bytes == 0
+    if engine != "jax-scan":  # where a loop holds those of all its turns in one array
+        assert found.memory.saved_tensors == tensors
+    return tensors, again.get("matmul", 0), again.get("sigmoid", 0)
 
 
 # Gradients.
@@ -258,7 +261,8 @@ def test_balanced_holds_the_products_that_it_holds_here(engine: str) -> None:
     """8 layers: 8 products, and each sigmoid again; as many bytes as ckpt's own."""
     own = memory_pass(SiluWorkload(8, 16), device(), parse_strategy("balanced"))
     held = (own.memory.saved_tensors, 0, own.outcome.recomputed_by_op["sigmoid"])  # type: ignore[index]
-    assert counted(engine, "balanced", 8) == held == (8, 0, 8)
+    assert held == (8, 0, 8)
+    assert counted(engine, "balanced", 8) == held
     assert counted(engine, "remat:every=8,policy=dots_saveable", 8) == held
 
 

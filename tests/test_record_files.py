@@ -90,7 +90,8 @@ OPTIONAL = {
     *("engine", "threads", "reason", "failed", "regions", "agreement", "compile_s"),
     *("compiled_temp_bytes", "process_peak_bytes", "warmup", "counted", "whole_s"),
     *("allocator_forward", "allocator_backward", "offloaded_bytes", "grad_within_spread"),
-    *("gradient", "exact", "finite_difference"),
+    *("gradient", "exact", "finite_difference", "point", "programs"),
+    *("compiled", "compiled_peak_bytes", "counterpart", "plain_agreement"),
     *("dtype", "source", "name", "ops_per_point"),
     *("check", "repeats", "collected", "process"),
 }

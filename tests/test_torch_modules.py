@@ -357,7 +357,7 @@ def test_the_screens(file: str) -> None:
     assert "\nremat " in run
     assert "\nremat: effective: peak " in run
     assert "gradients identical\n" in run
-    assert "\n  8 regions of 1 block\n" in run
-    assert "\n  2 regions of 3 blocks; 2 of 8 blocks without\n" in run
+    assert "\n  8 regions of 1 block, `0.0` to `0.7`\n" in run
+    assert "\n  2 regions of 3 blocks, `0.0` to `0.5`; 2 of 8 blocks without\n" in run
     assert "1 Dropout" in saved
     assert "2 tensors" in saved

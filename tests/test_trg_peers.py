@@ -238,6 +238,7 @@ def record(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, di
     return code, data, captured.err
 
 
+@pytest.mark.long
 @NEEDS_JAX
 @pytest.mark.slow
 def test_the_row_says_whether_jax_was_right(capsys: pytest.CaptureFixture[str]) -> None:

@@ -136,9 +136,14 @@ class _JaxNetwork:
         loss, gradients = result
         return Values(float(loss), [np.asarray(gradient) for gradient in gradients])
 
+    def program_parameters(self, parameters: Sequence[Any]) -> list[Any]:
+        """The workload's parameters as the program takes them."""
+        stacked = getattr(self.program, "stacked", None)
+        return list(parameters if stacked is None else stacked(parameters))
+
     def loss_at(self, parameters: Sequence[Any]) -> float:
         with self.precision():
-            return float(self.loss(list(parameters), self.x))
+            return float(self.loss(self.program_parameters(parameters), self.x))
 
     def recomputed_values(self) -> Sequence[Again]:
         return ()
@@ -193,7 +198,7 @@ class CompiledJaxNetwork(_JaxNetwork):
     def loss_at(self, parameters: Sequence[Any]) -> float:
         """By the compiled program itself: nothing is compiled for it."""
         with self.precision():
-            return float(self._compiled(list(parameters), self.x)[0])
+            return float(self._compiled(self.program_parameters(parameters), self.x)[0])
 
     def measure(self) -> Measured:
         start_s = time.perf_counter()

@@ -29,7 +29,7 @@ class ScannedSilu:
     def __init__(self, workload: SiluWorkload, regions: Sequence[LayerRegion]) -> None:
         weights, self.x = workload.arrays
         self.tolerance = TOLERANCES[workload.dtype]
-        self.parameters: list[Any] = []
+        self._shapes: list[tuple[int, Sequence[int]]] = []
         self._loops: list[Body] = []
         self._layers = workload.layers
         self._first_is_in_a_loop = False
@@ -37,13 +37,21 @@ class ScannedSilu:
         for first, turns in in_rows([(r.size, r.policy) for r in regions]):
             size = regions[first].size
             shape = [axis for axis in (turns, size) if axis > 1]
-            stack = np.reshape(weights[done : done + turns * size], (*shape, *weights[0].shape))
-            self.parameters.append(stack)
+            self._shapes.append((turns * size, (*shape, *weights[0].shape)))
             self._loops.append(repeated(_region(size, regions[first]), turns))
             self._first_is_in_a_loop |= done == 0 and bool(shape)
             done += turns * size
             longest.append(turns * size)
         check_has_loop(longest)
+        self.parameters = self.stacked(weights)
+
+    def stacked(self, weights: Sequence[Any]) -> list[Any]:
+        """The weights of each loop in one array."""
+        stacks, done = [], 0
+        for count, shape in self._shapes:
+            stacks.append(np.reshape(weights[done : done + count], shape))
+            done += count
+        return stacks
 
     def loss(self, weights: Sequence[Any], x: Any) -> Any:
         h = x
