@@ -230,6 +230,7 @@ def test_too_long_a_list_is_refused_and_what_is_complete_printed(
     assert "hint: use fewer rounds, or merge rule `shared`" in err
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_ten_million_entries_are_refused_before_they_are_made(
     capsys: pytest.CaptureFixture[str],
@@ -340,6 +341,7 @@ def test_a_signal_ends_a_run(number: signal.Signals, code: int, tmp_path: Path) 
     assert "stopped: " in (tmp_path / "out").read_text(encoding="utf-8")
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_million_rounds() -> None:
     done = subprocess.run(

@@ -17,6 +17,8 @@ from ckptcli.verify.bits import farthest_difference
 from ckptcli.verify.differences import DirectionalDifference, differences_of
 from tests.backend_kit import INSTALLED_ENGINES, NEEDS_JAX, NEEDS_TORCH
 
+pytestmark = pytest.mark.thinned(3)
+
 AGREES = Agreement(1.0, 0.0, 0.0, 1e-13, 1.0, 1e-12)
 DIFFERS = replace(AGREES, gradient_relative=1e-4)
 CHECK = PeerCheck("remat", "jax", gradients=1, agreement=AGREES, plain_agreement=AGREES)

@@ -95,6 +95,7 @@ def test_the_policies_of_the_page_exist() -> None:
         assert callable(parse_policy(name + arguments.get(name, default)))
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @NEEDS_TORCH
 def test_the_module_of_the_page_is_one(

@@ -66,6 +66,7 @@ def test_log(program: str) -> None:
     assert next(iter(logged["gradients"])).endswith(first)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_check(program: str) -> None:

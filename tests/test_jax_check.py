@@ -26,6 +26,8 @@ from ckptcli.measure.row import Agreement
 from tests.backend_kit import NEEDS_JAX
 from tests.jax_functions import EXAMPLES, NEEDS_FLAX, file as file, line_of
 
+pytestmark = pytest.mark.thinned(3)
+
 CKPT = [sys.executable, "-m", "ckptcli"]
 TRG = Path(__file__).with_name("jax_trg_function.py")
 

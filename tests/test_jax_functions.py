@@ -30,6 +30,8 @@ from tests.jax_functions import (
     rows_of,
 )
 
+pytestmark = pytest.mark.thinned(3)
+
 PAGE = (Path(__file__).parent.parent / "docs" / "jax.md").read_text("utf-8")
 PAGE = PAGE[PAGE.index("## A function of your own") :]
 

@@ -21,6 +21,8 @@ from tests.jax_functions import (
     ran,
 )
 
+pytestmark = pytest.mark.thinned(3)
+
 SHORT = {"float32": "f32", "float64": "f64", "int32": "i32", "bool": "bool", "bfloat16": "bf16"}
 
 

@@ -12,6 +12,8 @@ from ckptcli.workloads.graph import read_graph_file
 from ckptcli.workloads.silu import SiluWorkload
 from tests.helpers import DATA, STRATEGIES
 
+pytestmark = pytest.mark.thinned(3)
+
 
 def peak_bytes(workload: Workload, strategy: str) -> int:
     memory = memory_pass(workload, device(), parse_strategy(strategy), workspace=False).memory

@@ -39,6 +39,7 @@ def printed(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, An
     return found
 
 
+@pytest.mark.long
 @NEEDS_TORCH
 @NEEDS_JAX
 @pytest.mark.slow

@@ -16,6 +16,7 @@ from tests.backend_kit import NEEDS_JAX, NEEDS_TORCH
 from tests.points_kit import LAYERS, planned, surroundings
 
 
+@pytest.mark.long
 @NEEDS_TORCH
 @NEEDS_JAX
 @pytest.mark.slow

@@ -95,6 +95,7 @@ def exit_codes(command: str) -> set[int]:
 
 
 @pytest.mark.slow
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("command", skipped_without_its_engines(COMMANDS))
 def test_a_command_gives_the_figures_of_the_page(command: str) -> None:
     wide = " --width 160" if command.startswith("run") else ""  # every column of a table

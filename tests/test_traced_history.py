@@ -244,6 +244,7 @@ thread.join()
 """Everything in a thread with a stack of 256 KiB: whatever went down a chain would overflow it."""
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("merge", "rounds", "turn"),

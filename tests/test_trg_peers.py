@@ -22,7 +22,7 @@ from tests.backend_kit import NEEDS_JAX
 from tests.test_schema import check as check_schema
 from tests.trg import GOLDEN, one_blas_thread, outcome
 
-pytestmark = pytest.mark.usefixtures(one_blas_thread.__name__)
+pytestmark = [pytest.mark.thinned(3), pytest.mark.usefixtures(one_blas_thread.__name__)]
 
 SVD = "remat:policy=save_only_these_names(svd)"
 
