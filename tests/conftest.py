@@ -14,6 +14,7 @@ import pytest
 
 from ckptcli.cli.main import run_command
 from ckptcli.measure.compiled import Compiled
+from ckptcli.measure.rounds import caller_has_frozen
 from ckptcli.options.workload import WorkloadOptions
 from ckptcli.peers.base import PeerNetwork
 from ckptcli.profiling import peer_passes
@@ -44,9 +45,12 @@ def frozen_objects() -> None:
 
 
 @pytest.fixture(scope="module")
-def nothing_set_aside(frozen_objects: None) -> None:
-    """For thousands of measurements: each counts what its caller has set aside."""
+def nothing_set_aside(frozen_objects: None) -> Iterator[None]:
+    """For thousands of measurements: each sets aside what there is, and gives it back."""
     gc.unfreeze()
+    caller_has_frozen.cache_clear()
+    yield
+    caller_has_frozen.cache_clear()
 
 
 @pytest.fixture(autouse=True)

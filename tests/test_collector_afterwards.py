@@ -7,7 +7,7 @@ import gc
 import pytest
 
 from ckptcli import Plan, profile
-from ckptcli.measure.rounds import LEAST_OF_A_CALLER
+from ckptcli.measure.rounds import LEAST_OF_A_CALLER, caller_has_frozen
 from ckptcli.workloads.silu import SiluWorkload
 
 
@@ -15,6 +15,7 @@ from ckptcli.workloads.silu import SiluWorkload
 def test_what_is_set_aside_while_measuring_is_given_back(is_enabled: bool) -> None:
     """Objects that stayed set aside would never be collected by a program that calls `profile`."""
     gc.unfreeze()
+    caller_has_frozen.cache_clear()
     try:
         if not is_enabled:
             gc.disable()
@@ -24,3 +25,4 @@ def test_what_is_set_aside_while_measuring_is_given_back(is_enabled: bool) -> No
     finally:
         gc.enable()
         gc.freeze()
+        caller_has_frozen.cache_clear()

@@ -18,6 +18,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any, Protocol
 
 from ckptcli.measure.fields import Count, Positive, Seconds, derived
@@ -234,13 +235,19 @@ LEAST_OF_A_CALLER = 1000
 """
 
 
+@cache
+def caller_has_frozen() -> bool:
+    """Whether a caller has set objects aside; asked once: the answer walks through them all."""
+    return gc.get_freeze_count() >= LEAST_OF_A_CALLER
+
+
 @contextmanager
 def collector_off() -> Iterator[None]:
     """Off inside; what exists already is set aside, so that a collection between costs little.
 
     What the caller has set aside stays so.
     """
-    was_enabled, is_ours = gc.isenabled(), gc.get_freeze_count() < LEAST_OF_A_CALLER
+    was_enabled, is_ours = gc.isenabled(), not caller_has_frozen()
     gc.disable()
     if is_ours:
         gc.freeze()
