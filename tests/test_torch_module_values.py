@@ -88,7 +88,8 @@ def test_a_sparse_table_has_the_gradient_without_checkpoints(
 
 
 def test_the_gradient_of_a_sparse_table_is_compared(file: str) -> None:
-    from ckptcli.peers.torch_module import ModuleNetwork, load_module
+    from ckptcli.peers.torch_loading import load_module
+    from ckptcli.peers.torch_module import ModuleNetwork
 
     network = ModuleNetwork(load_module(f"{file}:Sparse", 0), 0)
     _, found = result = network.backward(network.forward())

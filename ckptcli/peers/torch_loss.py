@@ -1,4 +1,4 @@
-"""The loss of a PyTorch module's output, where the user gives none of their own.
+"""The loss of a PyTorch module's output: the user's, or one that is taken where there is none.
 
 An output with a `loss` is that alone, as a model gives it that was given its labels. A scalar is
 the loss itself. Anything else is weighted with fixed random numbers and summed: the plain sum of a
@@ -17,6 +17,7 @@ from typing import Any
 import torch
 
 from ckptcli.errors import OutputError
+from ckptcli.peers.module_step import Step
 
 _SEED = 20_000
 _CHUNK = 1 << 16
@@ -45,6 +46,31 @@ def loss_and_terms(output: Any, text: str) -> tuple[torch.Tensor, int]:
         return found[0].reshape(()), 1
     loss: torch.Tensor = _Weighted.apply(*found)
     return loss, len(found)
+
+
+def users_loss(step: Step, output: Any, text: str) -> torch.Tensor:
+    """What `loss(output, batch)` of the step gives.
+
+    Raises:
+        OutputError: no tensor of one element that a gradient flows to.
+    """
+    assert step.loss is not None
+    loss = step.loss(output, step.given)
+    is_one = isinstance(loss, torch.Tensor) and loss.numel() == 1 and not loss.is_complex()
+    if is_one and loss.requires_grad:
+        found: torch.Tensor = loss.reshape(())
+        return found
+    raise OutputError(
+        f"the loss of `{text}` is {_described(loss)}",
+        "have loss(output, batch) return a real tensor of one element that depends on a parameter",
+    )
+
+
+def _described(value: object) -> str:
+    if not isinstance(value, torch.Tensor):
+        return f"of type {type(value).__name__}"
+    kind = f"a {str(value.dtype).removeprefix('torch.')} tensor of shape {list(value.shape)}"
+    return kind if value.requires_grad else f"{kind} that no gradient flows to"
 
 
 def _own_loss(output: Any) -> torch.Tensor | None:

@@ -1,34 +1,29 @@
-"""A PyTorch module of the user's own, `FILE.py:MAKE`, and one pass of it.
+"""A PyTorch module of the user's own with its input, and one pass of it.
 
-`MAKE()` returns `(module, input)`, where a tuple of inputs is passed as so many arguments and a
-mapping by its keywords, or a module that has an attribute `example_input`; a class of modules will
-do. What the loss of an output
-is says `torch_loss`.
+The loss of an output is the user's, or the one that `torch_loss` takes.
 
 Invariant: all copies start from the same parameters, buffers and random state in every pass.
 """
 
 from __future__ import annotations
 
-import copy
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
 from torch.utils._pytree import tree_leaves
 
-from ckptcli.checkpoint.user_code import is_user_code, load_name, running
-from ckptcli.errors import UsageError
 from ckptcli.peers.base import Values
-from ckptcli.peers.torch_loss import loss_and_terms
+from ckptcli.peers.module_step import Step
+from ckptcli.peers.torch_loss import loss_and_terms, tensors_in, users_loss
 from ckptcli.peers.torch_own import without_own_checkpoints
+from ckptcli.peers.torch_storages import storage_key, storages
 
 SMALLER = "make the module or its input smaller"
-_CONTRACT = "it returns (module, input), or a module with an attribute `example_input`"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,10 +31,14 @@ class UserModule:
     """What `make()` returned. `text` is `FILE.py:MAKE`."""
 
     text: str
-    module: torch.nn.Module
-    inputs: tuple[Any, ...]
-    keywords: Mapping[str, Any]
+    step: Step
     make: Callable[[], object]
+
+    @property
+    def module(self) -> torch.nn.Module:
+        """The module of the step."""
+        module: torch.nn.Module = self.step.module
+        return module
 
     @property
     def title(self) -> str:
@@ -67,9 +66,10 @@ class UserModule:
         return [*self.module.parameters(), *self.module.buffers()]
 
     def input_tensors(self) -> list[torch.Tensor]:
-        """The tensors in the input."""
-        leaves = tree_leaves((self.inputs, dict(self.keywords)))
-        return [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
+        """The tensors in the input and the batch, each once."""
+        step = self.step
+        found = tree_leaves((step.arguments, dict(step.kwargs), step.batch))
+        return list({id(leaf): leaf for leaf in found if isinstance(leaf, torch.Tensor)}.values())
 
     def input_leaves(self) -> list[torch.Tensor]:
         """Those of the input that require a gradient."""
@@ -78,68 +78,6 @@ class UserModule:
     def own_tensors(self) -> list[torch.Tensor]:
         """What is there before forward."""
         return [*self.state(), *self.input_tensors()]
-
-
-def load_module(text: str, seed: int) -> UserModule:
-    """Run the file and call `MAKE`, the random state set to `seed` before each.
-
-    Raises:
-        UsageError: the file cannot be run, or what it makes is no module with an input.
-        ProgramError: `MAKE` fails; names the line.
-    """
-    return _make(text, _maker(text, seed), seed)
-
-
-def _maker(text: str, seed: int) -> Callable[[], object]:
-    if not is_user_code(text):
-        raise UsageError(f"--module {text} is not FILE.py:MAKE", "write `--module net.py:make`")
-    set_random_states(seed)
-    make = load_name(text)
-    if not callable(make) or isinstance(make, torch.nn.Module):
-        raise UsageError(f"`{text}` is not a function", _CONTRACT)
-    return make
-
-
-def _make(text: str, make: Callable[[], object], seed: int) -> UserModule:
-    set_random_states(seed)
-    with running(text, SMALLER):
-        made = make()
-    return _checked(text, made, make)
-
-
-def _checked(text: str, made: object, make: Callable[[], object]) -> UserModule:
-    if isinstance(made, torch.nn.Module):
-        if not hasattr(made, "example_input"):
-            raise UsageError(f"`{text}` gives a module without an input", _CONTRACT)
-        module, given = made, made.example_input
-    elif isinstance(made, tuple) and len(made) == 2 and isinstance(made[0], torch.nn.Module):
-        module, given = made
-    else:
-        kind = type(made).__name__
-        raise UsageError(f"`{text}` gives an object of type {kind}, not a module", _CONTRACT)
-    keywords = given if isinstance(given, Mapping) else {}
-    inputs = () if keywords else given if isinstance(given, tuple) else (given,)
-    user = UserModule(text, module, inputs, keywords, make)
-    compiled = next((path for path, part in module.named_modules() if _is_compiled(part)), None)
-    if compiled is not None:
-        raise UsageError(
-            f"the module of `{text}` is compiled"
-            + (f" in `{compiled}`" if compiled else "")
-            + ": what watches a pass would have it run op by op",
-            "give the module as it is before torch.compile",
-        )
-    if not user.parameters() and not user.input_leaves():
-        raise UsageError(
-            f"the module of `{text}` has no parameter that requires a gradient, and its input "
-            "requires none",
-            "leave `requires_grad` on for one",
-        )
-    return user
-
-
-def _is_compiled(part: torch.nn.Module) -> bool:
-    """By `torch.compile`, as a module around it or in place of its call."""
-    return hasattr(part, "_orig_mod") or part._compiled_call_impl is not None
 
 
 class ModuleNetwork:
@@ -152,19 +90,34 @@ class ModuleNetwork:
         self.user = user
         self.seed = seed
         self.loss_terms = 0
+        self._output: object = None
         self._own = nullcontext if has_own_checkpoints else without_own_checkpoints
         self._leaves = [*user.parameters(), *user.input_leaves()]
 
+    @property
+    def output_bytes(self) -> int:
+        """What is held of the last output, if it is held until backward is done; bytes."""
+        found = tensors_in(self._output, self.user.text)
+        return sum({storage_key(s): s.nbytes() for t in found for s in storages(t)}.values())
+
     def forward(self) -> torch.Tensor:
+        """The loss; nothing refers to the output then, unless the step keeps it."""
+        step = self.user.step
         set_random_states(self.seed)
         with self._own():
-            output = self.user.module(*self.user.inputs, **self.user.keywords)
-        loss, self.loss_terms = loss_and_terms(output, self.user.text)
+            output = step.module(*step.arguments, **step.kwargs)
+            if step.loss is None:
+                loss, self.loss_terms = loss_and_terms(output, self.user.text)
+            else:
+                loss, self.loss_terms = users_loss(step, output, self.user.text), 1
+        if step.keep_output:
+            self._output = output
         return loss
 
     def backward(self, state: torch.Tensor) -> tuple[torch.Tensor, Sequence[torch.Tensor | None]]:
         """As in training: gradients go into `.grad`, from where they are taken."""
         state.backward()
+        self._output = None
         gradients = [leaf.grad for leaf in self._leaves]
         for leaf in self._leaves:
             leaf.grad = None
@@ -204,43 +157,6 @@ def set_random_states(seed: int) -> None:
     torch.manual_seed(seed)
     random.seed(seed)
     np.random.seed(seed % 2**32)
-
-
-def another(user: UserModule, seed: int) -> UserModule:
-    """What `MAKE` gives when it is called again, with the state and the input of the first; a copy
-    where it gives modules or parameters that it has given before.
-
-    Raises:
-        ProgramError: `MAKE` fails, or gives another module, or one that cannot be copied.
-        UsageError: what it gives is no module with an input.
-    """
-    other = _make(user.text, user.make, seed)
-    with running(user.text, SMALLER):
-        if not _parts(user.module).isdisjoint(_parts(other.module)):
-            return replace(user, module=copy.deepcopy(user.module))
-        other.module.load_state_dict(user.module.state_dict())
-    return replace(other, inputs=user.inputs, keywords=user.keywords)
-
-
-def _parts(module: torch.nn.Module) -> set[int]:
-    """The modules, parameters and buffers, by `id`."""
-    parts = (*module.modules(), *module.parameters(), *module.buffers())
-    return {id(part) for part in parts}
-
-
-def check_is_on_cpu(user: UserModule) -> None:
-    """Refuse a device whose work would go on after the clock is read.
-
-    Raises:
-        UsageError: the module or its input is on one.
-    """
-    away = next((tensor for tensor in user.own_tensors() if tensor.device.type != "cpu"), None)
-    if away is not None:
-        raise UsageError(
-            f"`{user.text}` gives a module or an input on `{away.device}`: a module is timed on "
-            "the CPU alone",
-            "leave the module and its input on the CPU",
-        )
 
 
 def changed_buffers(plain: UserModule, other: UserModule) -> list[str]:

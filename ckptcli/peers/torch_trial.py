@@ -21,6 +21,7 @@ from ckptcli.peers.torch_loops import following_loops
 from ckptcli.peers.torch_module import SMALLER, ModuleNetwork, UserModule
 from ckptcli.peers.torch_own import counted_checkpoints
 from ckptcli.peers.torch_places import Places
+from ckptcli.units import size
 
 SHOWN = 5
 """Names in one sentence."""
@@ -49,6 +50,7 @@ class Trial:
         never_called: blocks that the pass does not call, by path.
         has_cache: whether a configuration of it has `use_cache` on.
         without_gradient: parameters, by path, and inputs that the loss does not depend on.
+        output_bytes: what is held of the output until backward is done, where the step says so.
     """
 
     blocks: Blocks
@@ -56,6 +58,7 @@ class Trial:
     never_called: Sequence[str]
     without_gradient: Sequence[str]
     has_cache: bool
+    output_bytes: int = 0
 
     def notes(self) -> Iterator[str]:
         """What a reader of figures has to know, in sentences."""
@@ -70,6 +73,11 @@ class Trial:
             yield f"the module's {_CACHED}"
         if self.never_called:
             yield f"never called, so that no checkpoint goes around it: {some(self.never_called)}"
+        if self.output_bytes:
+            yield (
+                f"the output, {size(self.output_bytes)}, is held until the backward pass is done "
+                "(keep_output): it is in the account of every row"
+            )
         if self.without_gradient:
             yield f"without a gradient: {some(self.without_gradient)}"
 
@@ -99,6 +107,7 @@ def tried(user: UserModule, seed: int, wanted: str | None = None) -> Trial:
         for _ in range(2):
             with following_loops(blocks) as loops:
                 state = network.forward()
+            output_bytes = network.output_bytes
             result = network.backward(state)
             passes.append(network.values(result))
             found[:] = result[1]
@@ -110,6 +119,7 @@ def tried(user: UserModule, seed: int, wanted: str | None = None) -> Trial:
         [path for path, module in blocks.parts if id(module) not in places.called],
         [name for name, grad in zip(user.parameter_names(), found) if grad is None],
         user.has_cache,
+        output_bytes,
     )
 
 

@@ -21,7 +21,8 @@ from ckptcli.measure.row import Agreement
 from ckptcli.peers.agreement import TOLERANCES, agreement, share_apart
 from ckptcli.peers.base import Engine, Values
 from ckptcli.peers.module_strategies import NONE, OWN, ModuleStrategy, module_strategies
-from ckptcli.peers.torch_module import SMALLER, ModuleNetwork, check_is_on_cpu, load_module
+from ckptcli.peers.torch_loading import load_module
+from ckptcli.peers.torch_module import SMALLER, ModuleNetwork
 from ckptcli.peers.torch_recheck import Differing, Recorder
 from ckptcli.peers.torch_trial import restore_buffers, tried, why_not_again
 from ckptcli.profiling.module_profile import opened
@@ -128,7 +129,6 @@ class CheckedModule:
 
     def __init__(self, text: str, seed: int, engine: Engine, wanted: str | None) -> None:
         self.user = load_module(text, seed)
-        check_is_on_cpu(self.user)
         self._trial = tried(self.user, seed, wanted)
         self._seed, self._engine = seed, engine
         self.notes = list(self._trial.notes())

@@ -54,13 +54,13 @@ def profile_module(
         UsageError: no module with an input on the CPU.
         ProgramError: the module fails, or does something else each time.
     """
-    from ckptcli.peers.torch_module import SMALLER, check_is_on_cpu, load_module
+    from ckptcli.peers.torch_loading import load_module
+    from ckptcli.peers.torch_module import SMALLER
     from ckptcli.peers.torch_trial import tried
 
     before = read_load()
     origin = read_origin(command)
     plain = load_module(text, plan.seed)
-    check_is_on_cpu(plain)
     trial = tried(plain, plan.seed, wanted)
     blocks = trial.blocks
     strategies = [s for s in strategies if s.is_asked or s.name != OWN or trial.own_checkpoints]
@@ -155,7 +155,8 @@ def _itself(
     strategy: ModuleStrategy, plain: UserModule, trial: Trial, seed: int
 ) -> tuple[ModuleNetwork, str]:
     """The module as it is, or with what its framework checkpoints; and in words what that is."""
-    from ckptcli.peers.torch_module import ModuleNetwork, another
+    from ckptcli.peers.torch_loading import another
+    from ckptcli.peers.torch_module import ModuleNetwork
     from ckptcli.peers.torch_own import turn_on_framework
 
     if strategy.name == OWN and not trial.own_checkpoints:
@@ -175,7 +176,8 @@ def _checkpointed(
     seed: int,
 ) -> ModulePass:
     from ckptcli.peers.torch_blocks import in_another
-    from ckptcli.peers.torch_module import ModuleNetwork, another
+    from ckptcli.peers.torch_loading import another
+    from ckptcli.peers.torch_module import ModuleNetwork
     from ckptcli.peers.torch_regions import checkpoint_regions, module_regions
 
     module_regions(blocks, grouping)  # before another module is made

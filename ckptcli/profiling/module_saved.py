@@ -9,7 +9,8 @@ from ckptcli.errors import OutputError, ProgramError
 from ckptcli.measure.module_saved import Held
 from ckptcli.peers.base import Engine
 from ckptcli.peers.module_strategies import NONE, OWN, module_strategies
-from ckptcli.peers.torch_module import SMALLER, check_is_on_cpu, load_module
+from ckptcli.peers.torch_loading import load_module
+from ckptcli.peers.torch_module import SMALLER
 from ckptcli.peers.torch_saved import saved_by_module
 from ckptcli.peers.torch_trial import tried, why_not_again
 from ckptcli.profiling.module_profile import opened
@@ -35,7 +36,6 @@ class HeldByModule:
             ProgramError: the module fails without checkpoints; names the line and the part.
         """
         user = load_module(text, seed)
-        check_is_on_cpu(user)
         trial = tried(user, seed, wanted)
         self.title, self.notes = user.title, list(trial.notes())
         chosen = list(names) or [OWN if trial.own_checkpoints else NONE]

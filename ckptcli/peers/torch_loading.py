@@ -1,0 +1,154 @@
+"""Loading a PyTorch module of the user's own, `FILE.py:MAKE`, and making it again.
+
+`MAKE()` returns a `Step`, a mapping with its fields, `(module, input)`, where a tuple of inputs is
+passed as so many arguments and a mapping by its keywords, or a module that has an attribute
+`example_input`; a class of modules will do.
+
+Invariant: what is made again has the state and the input of the first.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Mapping
+from dataclasses import fields, replace
+
+import torch
+
+from ckptcli.checkpoint.user_code import is_user_code, load_name, running
+from ckptcli.errors import UsageError
+from ckptcli.peers.module_step import Step
+from ckptcli.peers.torch_module import SMALLER, UserModule, set_random_states
+
+_CONTRACT = (
+    "it returns (module, input), a ckptcli.torch.Step, or a module with an attribute "
+    "`example_input`"
+)
+_FIELDS = [field.name for field in fields(Step)]
+
+
+def load_module(text: str, seed: int) -> UserModule:
+    """Run the file and call `MAKE`, the random state set to `seed` before each.
+
+    Raises:
+        UsageError: the file cannot be run, or what it makes is no module with an input on the CPU.
+        ProgramError: `MAKE` fails; names the line.
+    """
+    return _make(text, _maker(text, seed), seed)
+
+
+def another(user: UserModule, seed: int) -> UserModule:
+    """What `MAKE` gives when it is called again, with the state and the input of the first; a copy
+    where it gives modules or parameters that it has given before.
+
+    Raises:
+        ProgramError: `MAKE` fails, or gives another module, or one that cannot be copied.
+        UsageError: what it gives is no module with an input.
+    """
+    other = _make(user.text, user.make, seed)
+    with running(user.text, SMALLER):
+        if not _parts(user.module).isdisjoint(_parts(other.module)):
+            return _with_module(user, copy.deepcopy(user.module))
+        other.module.load_state_dict(user.module.state_dict())
+    return _with_module(user, other.module)
+
+
+def _with_module(user: UserModule, module: torch.nn.Module) -> UserModule:
+    return replace(user, step=replace(user.step, module=module))
+
+
+def _maker(text: str, seed: int) -> Callable[[], object]:
+    if not is_user_code(text):
+        raise UsageError(f"--module {text} is not FILE.py:MAKE", "write `--module net.py:make`")
+    set_random_states(seed)
+    make = load_name(text)
+    if not callable(make) or isinstance(make, torch.nn.Module):
+        raise UsageError(f"`{text}` is not a function", _CONTRACT)
+    return make
+
+
+def _make(text: str, make: Callable[[], object], seed: int) -> UserModule:
+    set_random_states(seed)
+    with running(text, SMALLER):
+        made = make()
+    return _checked(UserModule(text, _step_in(text, made), make))
+
+
+def _step_in(text: str, made: object) -> Step:
+    """What `MAKE` means.
+
+    Raises:
+        UsageError: nothing of what it may return.
+    """
+    if isinstance(made, torch.nn.Module):
+        if not hasattr(made, "example_input"):
+            raise UsageError(f"`{text}` gives a module without an input", _CONTRACT)
+        made = made, made.example_input
+    if isinstance(made, tuple) and len(made) == 2 and isinstance(made[0], torch.nn.Module):
+        module, given = made
+        return Step(module, (), given) if isinstance(given, Mapping) else Step(module, given)
+    step = _in_mapping(text, made) if isinstance(made, Mapping) else made
+    if not isinstance(step, Step):
+        kind = type(made).__name__
+        raise UsageError(f"`{text}` gives an object of type {kind}, not a module", _CONTRACT)
+    if not isinstance(step.module, torch.nn.Module):
+        kind = type(step.module).__name__
+        raise UsageError(
+            f"`{text}` gives a step whose module is of type {kind}", "`module` is a torch.nn.Module"
+        )
+    return step
+
+
+def _in_mapping(text: str, made: Mapping[str, object]) -> Step:
+    other = next((key for key in made if key not in _FIELDS), None)
+    if other is not None or "module" not in made:
+        missing = "no `module`" if other is None else f"`{other}`, which no step has"
+        raise UsageError(f"`{text}` gives a mapping with {missing}", f"keys: {', '.join(_FIELDS)}")
+    return Step(**made)  # type: ignore[arg-type]  # as in a file of the user's
+
+
+def _checked(user: UserModule) -> UserModule:
+    compiled = next(
+        (path for path, part in user.module.named_modules() if _is_compiled(part)), None
+    )
+    if compiled is not None:
+        raise UsageError(
+            f"the module of `{user.text}` is compiled"
+            + (f" in `{compiled}`" if compiled else "")
+            + ": what watches a pass would have it run op by op",
+            "give the module as it is before torch.compile",
+        )
+    if not user.parameters() and not user.input_leaves():
+        raise UsageError(
+            f"the module of `{user.text}` has no parameter that requires a gradient, and its input "
+            "requires none",
+            "leave `requires_grad` on for one",
+        )
+    _check_is_on_cpu(user)
+    return user
+
+
+def _check_is_on_cpu(user: UserModule) -> None:
+    """Refuse a device whose work would go on after the clock is read.
+
+    Raises:
+        UsageError: the module or its input is on one.
+    """
+    away = next((tensor for tensor in user.own_tensors() if tensor.device.type != "cpu"), None)
+    if away is not None:
+        raise UsageError(
+            f"`{user.text}` gives a module or an input on `{away.device}`: a module is timed on "
+            "the CPU alone",
+            "leave the module and its input on the CPU",
+        )
+
+
+def _is_compiled(part: torch.nn.Module) -> bool:
+    """By `torch.compile`, as a module around it or in place of its call."""
+    return hasattr(part, "_orig_mod") or part._compiled_call_impl is not None
+
+
+def _parts(module: torch.nn.Module) -> set[int]:
+    """The modules, parameters and buffers, by `id`."""
+    parts = (*module.modules(), *module.parameters(), *module.buffers())
+    return {id(part) for part in parts}

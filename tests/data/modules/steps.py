@@ -1,0 +1,89 @@
+"""Modules with a loss of the user's own, and what else `MAKE` may return."""
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from ckptcli.torch import Step
+
+
+def net():
+    torch.manual_seed(7)
+    blocks = [nn.Sequential(nn.Linear(32, 32), nn.Tanh(), nn.Linear(32, 32)) for _ in range(3)]
+    return nn.Sequential(*blocks, nn.Linear(32, 10))
+
+
+def labelled():
+    torch.manual_seed(8)
+    return torch.rand(64, 32), torch.randint(0, 10, (64,))
+
+
+def entropy(output, batch):
+    return F.cross_entropy(output, batch[1])
+
+
+def step():
+    x, y = labelled()
+    return Step(net(), x, loss=entropy, batch=(x, y))
+
+
+def mapping():
+    x, y = labelled()
+    return {"module": net(), "args": (x,), "loss": lambda output, _: F.cross_entropy(output, y)}
+
+
+class Scaled(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = net()
+
+    def forward(self, x, *, scale):
+        return {"logits": self.inner(x) * scale}
+
+
+def keywords():
+    x, y = labelled()
+
+    def loss(output, batch):
+        return F.cross_entropy(output["logits"], batch["y"][:, 0]) + batch["scale"]
+
+    batch = {"y": y[:, None], "scale": 0.5}
+    return Step(Scaled(), kwargs={"x": x, "scale": 0.5}, loss=loss, batch=batch)
+
+
+def from_input():
+    """The loss gets what the module was given."""
+    return Step(net(), labelled()[0], loss=lambda output, x: (output - x[:, :10]).square().mean())
+
+
+def held():
+    x, y = labelled()
+    return Step(net(), x, loss=entropy, batch=(x, y), keep_output=True)
+
+
+def vector():
+    return Step(net(), labelled()[0], loss=lambda output, x: output.sum(1))
+
+
+def number():
+    return Step(net(), labelled()[0], loss=lambda output, x: output.sum().item())
+
+
+def detached():
+    return Step(net(), labelled()[0], loss=lambda output, x: output.detach().sum())
+
+
+def fails():
+    return Step(net(), labelled()[0], loss=lambda output, x: output @ x)  # the line that fails
+
+
+def misspelt():
+    return {"module": net(), "arguments": labelled()[0]}
+
+
+def headless():
+    return {"args": labelled()[0]}
+
+
+def no_module():
+    return Step(net, labelled()[0])
