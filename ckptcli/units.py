@@ -42,6 +42,13 @@ def size(size_bytes: int | None) -> str:
     return f"{size_bytes / 1024**power:.1f} {_BINARY[power]}"
 
 
+def part(part_bytes: int, whole_bytes: int) -> str:
+    """`89.2 of 98.9 MiB`; each with its unit where these differ."""
+    known, whole = size(part_bytes), size(whole_bytes)
+    number, _, unit = known.partition(" ")
+    return f"{number if whole.endswith(f' {unit}') else known} of {whole}"
+
+
 def duration(time_s: float | None) -> str:
     """Two decimals in the largest unit that gives 1 or more, as Rust prints it, `6.37ms`."""
     if time_s is None or not math.isfinite(time_s):
