@@ -13,22 +13,22 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 
-from ckptcli.measure.memory import LiveTensor, Memory, PeakLive
-from ckptcli.peers.torch_ledger import StorageLedger, counted, counting
+from ckptcli.measure.memory import Holder, LiveTensor, PeakLive
+from ckptcli.peers.torch_ledger import StorageLedger
 from ckptcli.peers.torch_lines import lines_here
-from ckptcli.peers.torch_module import ModuleNetwork
 from ckptcli.peers.torch_paths import WHOLE, Paths
 from ckptcli.peers.torch_storages import storage_key, storages
 
 FORWARD, RECOMPUTE, BACKWARD = "forward", "recompute", "backward"
 LARGEST_SHOWN = 100
+NOBODY: Mapping[int, Sequence[str]] = {}
 _NO_LINES = ("", "")
 _OUTSIDE = -1
 """The number of a backward pass where none runs."""
@@ -164,25 +164,32 @@ class Account(StorageLedger):
         birth.died = self.tick
         birth.outlives_step = birth.step is None or birth.step != _current_step()
 
-    def live_at_peak(self) -> PeakLive | None:
-        """What was live at the peak, and what ran then; None where nothing was."""
+    def live_at_peak(
+        self, held_by: Mapping[int, Sequence[str]] = NOBODY, holders: Sequence[Holder] = ()
+    ) -> PeakLive | None:
+        """What was live at the peak, and what ran then; None where nothing was.
+
+        `held_by` has the names of a storage's holders by its place in `history`.
+        """
         if self.highest is None:
             return None
-        live = [birth for birth in self.history if birth.lived_at(self.highest.born)]
+        tick = self.highest.born
+        live = [(i, birth) for i, birth in enumerate(self.history) if birth.lived_at(tick)]
         bytes_by_why: Counter[str] = Counter()
-        for birth in live:
+        for _, birth in live:
             bytes_by_why[self._why_of(birth)] += birth.size_bytes
-        largest = sorted(live, key=lambda birth: -birth.size_bytes)[:LARGEST_SHOWN]
+        largest = sorted(live, key=lambda found: -found[1].size_bytes)[:LARGEST_SHOWN]
         return PeakLive(
-            largest=tuple(self._as_live(birth) for birth in largest),
-            total_bytes=sum(birth.size_bytes for birth in live),
+            largest=tuple(self._as_live(birth, held_by.get(i, ())) for i, birth in largest),
+            total_bytes=sum(birth.size_bytes for _, birth in live),
             total_tensors=len(live),
             bytes_by_why=dict(sorted(bytes_by_why.items())),
             phase=self.highest.phase,
             module=self.highest.path,
+            holders=tuple(holders),
         )
 
-    def _as_live(self, birth: Birth) -> LiveTensor:
+    def _as_live(self, birth: Birth, held_by: Sequence[str]) -> LiveTensor:
         source, library = birth.lines
         return LiveTensor(
             node=None,
@@ -192,6 +199,7 @@ class Account(StorageLedger):
             why=self._why_of(birth),
             source=source or library,
             module=birth.path,
+            held_by=tuple(held_by),
         )
 
     def _why_of(self, birth: Birth) -> str:
@@ -230,32 +238,3 @@ class Account(StorageLedger):
 def _current_step() -> int | None:
     step = torch._C._current_autograd_node()
     return None if step is None else int(step._sequence_nr())
-
-
-def account_pass(network: ModuleNetwork) -> Memory:
-    """What one pass of a module takes, and what was live at its peak; one more is run before."""
-    with (
-        counting(Account, network.forward, network.backward) as account,
-        account.following(network.user.module),
-    ):
-        return _counted_pass(account, network)
-
-
-def _counted_pass(account: Account, network: ModuleNetwork) -> Memory:
-    user = network.user
-    account.enter(user.module.parameters(), "parameter")
-    account.enter(user.module.buffers(), "buffer")
-    account.enter(user.input_tensors(), "input")
-
-    def forward() -> torch.Tensor:
-        loss = network.forward()
-        account.are([loss], "output")
-        return loss
-
-    def backward(loss: torch.Tensor) -> Any:
-        result = network.backward(loss)
-        account.are(result[1][: len(user.parameters())], "gradient of a parameter")
-        return result
-
-    watched = counted(account, forward, backward, user.own_tensors())
-    return replace(watched.memory, peak_live=account.live_at_peak())

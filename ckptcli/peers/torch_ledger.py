@@ -89,7 +89,7 @@ Ledger = TypeVar("Ledger", bound=StorageLedger)
 
 @contextmanager
 def counting(
-    kind: type[Ledger], forward: Callable[[], Any], backward: Callable[[Any], Any]
+    kind: Callable[[], Ledger], forward: Callable[[], Any], backward: Callable[[Any], Any]
 ) -> Iterator[Ledger]:
     """A ledger that counts what is inside, where nothing collects garbage; both phases run once
     before.
