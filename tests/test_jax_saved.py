@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from ckptcli.cli.main import run_command
-from ckptcli.measure.function_saved import Residual, Residuals, saved_object, totals_of
+from ckptcli.measure.function_saved import SUMS, Residual
+from ckptcli.measure.saved_list import SavedList, SavedProgram, saved_object
 from tests.backend_kit import NEEDS_JAX
 from tests.jax_functions import (
     EXAMPLES,
@@ -32,20 +33,22 @@ def residual(kind: str, size: int, **attributes: Any) -> Residual:
 
 
 def test_arguments_and_literals_are_listed_and_not_counted() -> None:
-    held = Residuals(
+    held = SavedList(
+        "none",
         [
             residual("argument", 64, name="x"),
             residual("constant", 32),
             residual("computed", 16, line="a.py:1", function="f", name="p"),
             residual("policy", 8, line="a.py:1", function="g", name="p"),
             residual("literal", 4),
-        ]
+        ],
     )
     assert (held.saved_tensors, held.saved_bytes) == (3, 56)
-    assert [(t.key, t.tensors, t.bytes) for t in totals_of(held, "line")] == [("a.py:1", 2, 24)]
-    assert [t.key for t in totals_of(held, "function")] == ["f", "g"]
-    assert [(t.key, t.bytes) for t in totals_of(held, "name")] == [("p", 24)]
-    data = saved_object("f", held, {"remat": Residuals([]), "sqrt": "no layers"})
+    assert [(t.key, t.tensors, t.bytes) for t in held.totals("line")] == [("a.py:1", 2, 24)]
+    assert [t.key for t in held.totals("function")] == ["f", "g"]
+    assert [(t.key, t.bytes) for t in held.totals("name")] == [("p", 24)]
+    lists = [SavedList("remat"), SavedList("sqrt", reason="no layers")]
+    data = saved_object(SavedProgram("f", lists, SUMS, "function", as_it_is=held))
     assert (data["saved_bytes"], len(data["saved"])) == (56, 5)
     assert [s.get("saved_bytes", s.get("reason")) for s in data["strategies"]] == [0, "no layers"]
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from ckptcli.measure.check import CheckedProgram
     from ckptcli.measure.record import RunRecord
     from ckptcli.measure.rounds import Plan
+    from ckptcli.measure.saved_list import SavedProgram
     from ckptcli.options.commands.check import CheckOptions
     from ckptcli.options.commands.run import RunOptions
     from ckptcli.options.commands.saved import SavedOptions
@@ -64,6 +65,10 @@ class Subject(Protocol):
     def named_by(options: SubjectOptions) -> str | None:
         """The words that mean such a subject; None where there are none, as for the workload."""
 
+    @property
+    def sums(self) -> Sequence[str]:
+        """By what `ckpt saved` can take sums of what it lists."""
+
     def profile(self, options: RunOptions) -> Profile:
         """What `ckpt run` measures of it.
 
@@ -78,8 +83,8 @@ class Subject(Protocol):
             CkptError: it cannot be opened, or fails.
         """
 
-    def saved(self, options: SavedOptions, engines: Sequence[Engine]) -> None:
-        """`ckpt saved`. The threads are set.
+    def saved(self, options: SavedOptions, engines: Sequence[Engine]) -> Iterator[SavedProgram]:
+        """What `ckpt saved` lists of it, a program after another. The threads are set.
 
         Raises:
             CkptError: it cannot be opened, or fails.

@@ -5,10 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
-import click
-
-from ckptcli.cli.json_output import print_json_line
-from ckptcli.cli.screens import open_screen
 from ckptcli.cli.streams import warn
 from ckptcli.errors import UsageError
 from ckptcli.options.effects import Subject, takes, without_effect
@@ -20,6 +16,7 @@ if TYPE_CHECKING:
     from ckptcli.cli.subjects.base import Measurement, SubjectOptions
     from ckptcli.measure.check import CheckedProgram
     from ckptcli.measure.record import RunRecord
+    from ckptcli.measure.saved_list import SavedProgram
     from ckptcli.options.commands.check import CheckOptions
     from ckptcli.options.commands.run import RunOptions
     from ckptcli.options.commands.saved import SavedOptions
@@ -44,6 +41,12 @@ class FunctionSubject:
         text = options.function.function_text
         return None if text is None else f"--function {text}"
 
+    @property
+    def sums(self) -> Sequence[str]:
+        from ckptcli.measure.function_saved import SUMS
+
+        return SUMS
+
     def profile(self, options: RunOptions) -> FunctionProfile:
         return FunctionProfile(self, options)
 
@@ -60,25 +63,15 @@ class FunctionSubject:
         checks = list(checked.checks(strategies or checked.default()))
         yield CheckedProgram(checked.title, checks, FUNCTION)
 
-    def saved(self, options: SavedOptions, engines: Sequence[Engine]) -> None:
-        from ckptcli.measure.function_saved import saved_object
+    def saved(self, options: SavedOptions, engines: Sequence[Engine]) -> Iterator[SavedProgram]:
         from ckptcli.peers.function_strategies import parse_function_strategy
-        from ckptcli.peers.jax_function_saved import saved_by_strategy
-        from ckptcli.report.function_saved_console import render_function_saved
+        from ckptcli.peers.jax_function_saved import saved_by_function
 
+        del engines
         names = dict.fromkeys(options.strategies.strategy_texts)
         strategies = [parse_function_strategy(name) for name in names]
         warn(self.notes, options.notes.quiet)
-        saved = saved_by_strategy(self.text, strategies)
-        warn(saved.notes, options.notes.quiet)
-        if options.data.as_json:
-            print_json_line(saved_object(saved.title, saved.as_it_is, saved.held))
-            return
-        screen = open_screen(options.screen)
-        click.echo(screen.render(saved.title), nl=False, color=True)
-        shown = saved.held or {saved.name: saved.as_it_is}
-        for name, held in shown.items():
-            click.echo(render_function_saved(name, held, screen), nl=False, color=True)
+        yield saved_by_function(self.text, strategies)
 
 
 def _engines(text: str, names: Sequence[str]) -> Sequence[str]:

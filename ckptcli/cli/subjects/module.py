@@ -5,10 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
-import click
-
-from ckptcli.cli.json_output import print_json_line
-from ckptcli.cli.screens import open_screen
 from ckptcli.cli.streams import warn
 from ckptcli.errors import UsageError
 from ckptcli.options.effects import Subject, takes, without_effect
@@ -20,6 +16,7 @@ if TYPE_CHECKING:
     from ckptcli.cli.subjects.base import Measurement, SubjectOptions
     from ckptcli.measure.check import CheckedProgram
     from ckptcli.measure.record import RunRecord
+    from ckptcli.measure.saved_list import SavedProgram
     from ckptcli.options.commands.check import CheckOptions
     from ckptcli.options.commands.run import RunOptions
     from ckptcli.options.commands.saved import SavedOptions
@@ -50,6 +47,12 @@ class ModuleSubject:
         text = options.peers.module_text
         return None if text is None else f"--module {text}"
 
+    @property
+    def sums(self) -> Sequence[str]:
+        from ckptcli.measure.module_saved import SUMS
+
+        return SUMS
+
     def profile(self, options: RunOptions) -> ModuleProfile:
         return ModuleProfile(self, options)
 
@@ -63,23 +66,12 @@ class ModuleSubject:
         strategies = checked.strategies(options.strategies.strategy_texts)
         yield CheckedProgram(checked.title, list(checked.checks(strategies)), MODULE)
 
-    def saved(self, options: SavedOptions, engines: Sequence[Engine]) -> None:
-        from ckptcli.measure.module_saved import saved_object
-        from ckptcli.profiling.module_saved import HeldByModule
-        from ckptcli.report.module_saved_console import render_module_saved
+    def saved(self, options: SavedOptions, engines: Sequence[Engine]) -> Iterator[SavedProgram]:
+        from ckptcli.profiling.module_saved import saved_under_strategies
 
         warn(self.notes, options.notes.quiet)
         names, seed = options.strategies.strategy_texts, options.workload.seed
-        found = HeldByModule(self.text, seed, engines[0], names, self.blocks)
-        warn(found.notes, options.notes.quiet)
-        by, depth = options.totals.by_text, options.totals.depth
-        if options.data.as_json:
-            print_json_line(saved_object(found.title, found.held, depth))
-            return
-        screen = open_screen(options.screen)
-        click.echo(screen.render(found.title), nl=False, color=True)
-        for name, held in found.held.items():
-            click.echo(render_module_saved(name, held, by, depth, screen), nl=False, color=True)
+        yield saved_under_strategies(self.text, seed, engines[0], names, self.blocks)
 
 
 class ModuleProfile:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from ckptcli.cli.subjects.base import SubjectOptions
     from ckptcli.cli.workload_profile import WorkloadProfile
     from ckptcli.measure.check import CheckedProgram
+    from ckptcli.measure.saved_list import SavedProgram
     from ckptcli.options.commands.check import CheckOptions
     from ckptcli.options.commands.run import RunOptions
     from ckptcli.peers.base import Engine
@@ -37,6 +38,12 @@ class WorkloadSubject:
         del options
         return None
 
+    @property
+    def sums(self) -> Sequence[str]:
+        from ckptcli.measure.saved import SUMS
+
+        return SUMS
+
     def profile(self, options: RunOptions) -> WorkloadProfile:
         from ckptcli.cli.workload_profile import WorkloadProfile
 
@@ -47,11 +54,11 @@ class WorkloadSubject:
 
         return checked_workload(options, self._line, engines)
 
-    def saved(self, options: SavedOptions, engines: Sequence[Engine]) -> None:
+    def saved(self, options: SavedOptions, engines: Sequence[Engine]) -> Iterator[SavedProgram]:
         from ckptcli.cli.workload_saved import saved_by_workload
 
         del engines
-        saved_by_workload(options, self._line)
+        return saved_by_workload(options, self._line)
 
 
 SUBJECT = WorkloadSubject
