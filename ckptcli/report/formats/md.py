@@ -16,9 +16,9 @@ from ckptcli.measure.row import Row
 from ckptcli.report import readings, run_table, surroundings
 from ckptcli.report.cells import Table
 from ckptcli.report.compiled_table import compiled_table
-from ckptcli.report.drawing.markup import printable
 from ckptcli.report.formats.base import register
 from ckptcli.report.gradient_table import gradient_lines, gradient_table
+from ckptcli.visible import visible
 
 _SPECIAL = re.compile(r"[\\`*~|#]|(?<!\w)_|_(?!\w)|\](?=\()")
 
@@ -93,5 +93,5 @@ def _line(cells: Iterable[str]) -> str:
 
 def plain(text: str) -> str:
     """`text` on one line, shown as it is."""
-    flat = " ".join(printable(text).split())
+    flat = " ".join(visible(text).split())
     return _SPECIAL.sub(lambda match: f"\\{match.group()}", html.escape(flat, quote=False))
