@@ -16,10 +16,10 @@ from click.shell_completion import CompletionItem, ShellComplete
 from ckptcli.cli.command import OptionsCommand
 from ckptcli.cli.line import Line
 from ckptcli.cli.main import COMMANDS as EVERY_COMMAND, root
-from ckptcli.cli.modules import SUBJECT as MODULE_SUBJECT
 from ckptcli.cli.names import NAMES
 from ckptcli.cli.runs import child_arguments, recorded
 from ckptcli.cli.settings import checked_defaults
+from ckptcli.cli.subjects.module import KIND as A_MODULE
 from ckptcli.config import FoundConfig, named_config
 from ckptcli.errors import UsageError
 from ckptcli.options.commands import COMMANDS, options_class, options_classes
@@ -134,7 +134,7 @@ def test_a_record_has_the_settings_that_its_workload_takes_alone() -> None:
 
 
 def test_the_record_of_a_module_has_no_workload() -> None:
-    kept = recorded(run_options(), lambda option: takes(MODULE_SUBJECT, option))
+    kept = recorded(run_options(), lambda option: takes(A_MODULE, option))
     assert {"module_text", "seed", "reps"} <= set(kept)
     assert not {"workload_text", "layers", "n", "op"} & set(kept)
 
@@ -293,7 +293,6 @@ def test_names_are_those_of_an_option(kind: str) -> None:
 # What an option means for a subject.
 
 SILU = Subject(WORKLOAD, "workload `silu`", frozenset({"layers", "n"}))
-A_MODULE = Subject(MODULE, "a module")
 CHAIN = Subject(EXPERIMENT, "workload `chain`", frozenset({"rounds"}))
 
 

@@ -18,19 +18,23 @@ from ckptcli.measure.memory import held_alone
 from ckptcli.measure.row import Outcome
 
 class SUBJECT:
-    is_special = True
-    has_pass = False
-    modules = ()
     engine_names = ()
-    row_names = ("none", "half")
-    has_reference = True
 
     def __init__(self, options, line):
         self.options = options
 
     @staticmethod
-    def is_meant(options):
-        return options.program.workload_text == "abacus"
+    def named_by(options):
+        return "--workload abacus" if options.program.workload_text == "abacus" else None
+
+    def profile(self, options):
+        return Profile()
+
+class Profile:
+    has_pass = False
+    modules = ()
+    row_names = ("none", "half")
+    has_reference = True
 
     def instead(self, stops):
         return None
@@ -135,7 +139,7 @@ def test_a_module_is_judged_by_conditions_and_exported(
         "    layers += [torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.Tanh())]\n"
         "    return torch.nn.Sequential(*layers), torch.ones(64, 8)\n"
     )
-    module = ("--engine", "torch", "--module", f"{tmp_path}/net.py:make", "--reps", "2", "-q")
+    module = ("--module", f"{tmp_path}/net.py:make", "--reps", "2", "-q")
     page, saved = tmp_path / "page.html", tmp_path / "a.json"
     assert run_command(["run", *module, "--export", str(page), "--export", str(saved)]) == 0
     assert run_command(["run", *module, "--fail-on", "saved_bytes < 0%"]) == 3

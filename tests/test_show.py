@@ -56,6 +56,13 @@ def test_warnings_go_to_stderr_as_those_of_a_run(
     assert capsys.readouterr().err == ""
 
 
+def test_quiet_it_is_the_answer_and_the_table_alone_as_of_a_run(show: Show) -> None:
+    record = run_record()
+    quiet = show(record, "-q")
+    assert quiet == render_run(record, Screen(120), quiet=True)
+    assert len(quiet) < len(show(record)) / 2
+
+
 @pytest.mark.parametrize(
     "options", [["--timeline"], ["--export", "t.svg"], ["--export", "t.png"]], ids=str
 )

@@ -308,7 +308,6 @@ def test_an_error_in_the_module_shows_no_traceback(file: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["run", "--module", "{file}:sequence"], "needs --engine torch alone"),
         (["run", "--module", "{file}:sequence", "--engine", "jax"], "needs --engine torch alone"),
         (["saved", "--engine", "torch"], "--engine torch needs --module here"),
         (["run", "--engine", "torch", "--module", "net"], "is not FILE.py:MAKE"),

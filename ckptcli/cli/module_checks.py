@@ -33,8 +33,8 @@ def print_checks(title: str, checks: Sequence[ModuleCheck], options: CheckOption
 
 
 def _as_object(title: str, checks: Sequence[ModuleCheck]) -> dict[str, Any]:
-    from ckptcli.cli.check import SCHEMA
     from ckptcli.cli.peer_checks import ONLY_IN_ENGINES, ONLY_OURS
+    from ckptcli.cli.workload_checks import SCHEMA
     from ckptcli.measure.codec import with_finite_numbers
 
     warnings: list[str] = []

@@ -14,7 +14,7 @@ from ckptcli.cli.engines import opened_engines
 from ckptcli.cli.exports import Exports, stdout_is_data
 from ckptcli.cli.stops import Stops
 from ckptcli.cli.streams import Progress, hint, say, warn
-from ckptcli.cli.subjects.base import Measurement, RunSubject
+from ckptcli.cli.subjects.base import Measurement, Profile, Subject
 from ckptcli.exit_codes import FAILED, FAILED_CONDITION, UNTRUSTWORTHY, WRONG
 from ckptcli.options.commands.run import RunOptions
 from ckptcli.options.listing import options_of, values_of
@@ -27,33 +27,34 @@ if TYPE_CHECKING:
     from ckptcli.measure.record import Failure, RunRecord
 
 
-def run_subject(subject: RunSubject, options: RunOptions, command: Sequence[str]) -> int:
+def run_subject(subject: Subject, options: RunOptions, command: Sequence[str]) -> int:
     """Carry out a run; returns the exit code. `command` is the line that asked for it."""
     from ckptcli.measure.conditions import check_applies, parse_condition
     from ckptcli.measure.machine import blas_threads
 
+    profile = subject.profile(options)
     gates = [parse_condition(text) for text in options.gates.conditions]
     for gate in gates:
-        check_applies(gate, subject.row_names, subject.has_reference)
+        check_applies(gate, profile.row_names, profile.has_reference)
     # The threads are set before anything loads the array library, which may read them but once;
     # it is loaded before signals count, and so are the libraries of the engines.
     threads = options.device.threads
     with blas_threads(threads) as threads_warning:
-        for module in subject.modules:
+        for module in profile.modules:
             importlib.import_module(module)
         with (
             opened_engines(subject.engine_names, threads) as (engines, notes),
             Stops(options.rounds.timeout_s) as stops,
         ):
-            if (code := subject.instead(stops)) is not None:
+            if (code := profile.instead(stops)) is not None:
                 return code
-            warnings = [*subject.open(engines), *filter(None, [threads_warning]), *notes]
-            return _measure_and_report(subject, options, command, warnings, gates, stops)
+            warnings = [*profile.open(engines), *filter(None, [threads_warning]), *notes]
+            return _measure_and_report(profile, options, command, warnings, gates, stops)
     return stops.exit_code
 
 
 def _measure_and_report(
-    subject: RunSubject,
+    profile: Profile,
     options: RunOptions,
     command: Sequence[str],
     warnings: Sequence[str],
@@ -65,13 +66,13 @@ def _measure_and_report(
 
     def choose(path: str, format_name: str | None) -> Exporter[RunRecord]:
         exporter = exporter_for(path, format_name)
-        if draws_pass(exporter) and not subject.has_pass:
+        if draws_pass(exporter) and not profile.has_pass:
             raise no_pass(exporter.suffixes[0])
         return exporter
 
     with Exports(options.export, options.data, choose) as exports:
         try:
-            record = _record(subject, options, command, exports, stops)
+            record = _record(profile, options, command, exports, stops)
         except PassOutOfMemory as error:
             return _tell_failures(error.failures)
         stops.measured()
@@ -86,7 +87,7 @@ def _measure_and_report(
 
 
 def _record(
-    subject: RunSubject,
+    profile: Profile,
     options: RunOptions,
     command: Sequence[str],
     exports: Exports[RunRecord],
@@ -110,11 +111,11 @@ def _record(
         progress.estimate(_estimate(partial))
 
     reuse_freed_memory()
-    notes = subject.before(stdout_is_data(options.export, options.data))
+    notes = profile.before(stdout_is_data(options.export, options.data))
     measurement = Measurement(
         plan=Plan(rounds.reps, rounds.warmup, rounds.max_time_s, options.workload.seed),
         threshold=options.threshold.threshold_percent / 100.0,
-        config=recorded(options, subject.takes),
+        config=recorded(options, profile.takes),
         command=command,
         tell=tell,
         finished=finished,
@@ -126,7 +127,7 @@ def _record(
             origin = None if record.origin is None else replace(record.origin, command=command)
             record = replace(record, config=measurement.config, origin=origin)
         else:
-            record = subject.measure(measurement)
+            record = profile.measure(measurement)
     finally:
         progress.end()
     return replace(record, warnings=(*notes, *record.warnings))

@@ -61,7 +61,9 @@ def _print(options: ShowOptions, record: RunRecord, views: Sequence[str]) -> Non
     if not views:
         from ckptcli.report.console import render_run
 
-        texts = [render_run(record, screen, verbose=options.details.verbose)]
+        texts = [
+            render_run(record, screen, verbose=options.details.verbose, quiet=options.notes.quiet)
+        ]
     click.echo("\n".join(texts), nl=False, color=True)
     if not views:
         warn(record.warnings, options.notes.quiet)

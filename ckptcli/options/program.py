@@ -82,7 +82,7 @@ class PeerOptions(Options):
     )
     module_text: str | None = option(
         None,
-        "With --engine torch: a PyTorch module of your own; MAKE() gives (module, input).",
+        "A PyTorch module of your own instead; MAKE() gives (module, input).",
         key="module",
         metavar="FILE.py:MAKE",
         subjects=_OF_STRATEGIES,

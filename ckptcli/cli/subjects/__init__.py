@@ -1,27 +1,42 @@
-"""What `ckpt run` measures, one file each: a class `SUBJECT` that says when it is meant.
+"""What a command line can be about, one file each: a class `SUBJECT` that says which words mean it.
 
-A file is all that a further subject takes; the workload is what is measured otherwise.
+A file is all that `ckpt run`, `ckpt check` and `ckpt saved` need of a further subject; the workload
+is meant where no other one is.
 """
 
 from __future__ import annotations
 
 import importlib
 import pkgutil
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from ckptcli.errors import UsageError
 
 if TYPE_CHECKING:
     from ckptcli.cli.line import Line
-    from ckptcli.cli.subjects.base import RunSubject
-    from ckptcli.options.commands.run import RunOptions
+    from ckptcli.cli.subjects.base import Subject, SubjectOptions
 
 
-def subject_of(options: RunOptions, line: Line) -> RunSubject:
-    """The subject that the options mean."""
-    kinds = [importlib.import_module(f"{__name__}.{name}") for name in _names()]
-    known = [kind.SUBJECT for kind in kinds if hasattr(kind, "SUBJECT")]
-    meant = [subject for subject in known if subject.is_meant(options)]
-    chosen: RunSubject = max(meant, key=lambda subject: subject.is_special)(options, line)
-    return chosen
+def subject_of(options: SubjectOptions, line: Line) -> Subject:
+    """The subject that the options mean.
+
+    Raises:
+        UsageError: they mean two, or do not go together.
+    """
+    meant = {words: kind for kind in _kinds() if (words := kind.named_by(options)) is not None}
+    if len(meant) > 1:
+        first, second, *_ = meant
+        raise UsageError(f"{first} and {second} are two programs", "leave out one")
+    from ckptcli.cli.subjects.workload import SUBJECT as WORKLOAD
+
+    kind: type[Any] = next(iter(meant.values()), WORKLOAD)
+    subject: Subject = kind(options, line)
+    return subject
+
+
+def _kinds() -> list[type[Any]]:
+    modules = [importlib.import_module(f"{__name__}.{name}") for name in _names()]
+    return [module.SUBJECT for module in modules if hasattr(module, "SUBJECT")]
 
 
 def _names() -> list[str]:

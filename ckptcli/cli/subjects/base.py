@@ -1,23 +1,28 @@
-"""What `ckpt run` measures: a workload, a module. One file each; the rest of a run is the same.
+"""What a command line is about: a workload, a PyTorch module, a JAX function. One file each.
 
-A subject is opened after the threads are set and the libraries are there, and gives a record; how
-it is exported, printed, judged by conditions and turned into an exit code is none of its concern.
+A subject has a door for each command: what `ckpt run` measures of it, what `ckpt check` proves and
+what `ckpt saved` lists. How that is exported, printed, judged and turned into an exit code is none
+of its concern.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Protocol
+from typing import TYPE_CHECKING, ClassVar, Protocol, TypeAlias
 
 if TYPE_CHECKING:
     from ckptcli.cli.line import Line
     from ckptcli.cli.stops import Stops
     from ckptcli.measure.record import RunRecord
     from ckptcli.measure.rounds import Plan
+    from ckptcli.options.commands.check import CheckOptions
     from ckptcli.options.commands.run import RunOptions
+    from ckptcli.options.commands.saved import SavedOptions
     from ckptcli.options.option import Option
     from ckptcli.peers.base import Engine
+
+    SubjectOptions: TypeAlias = RunOptions | CheckOptions | SavedOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,30 +45,60 @@ class Measurement:
     finished: Callable[[RunRecord], None]
 
 
-class RunSubject(Protocol):
-    """What the command line is about.
+class Subject(Protocol):
+    """What the command line is about, from its options, whatever the command.
 
     Attributes:
-        is_special: whether it is meant rather than the workload, which is meant without it.
+        engine_names: the engines to open for it.
+    """
+
+    engine_names: Sequence[str]
+
+    def __init__(self, options: SubjectOptions, line: Line) -> None:
+        """Raises:
+        UsageError: options that do not go together.
+        """
+
+    @staticmethod
+    def named_by(options: SubjectOptions) -> str | None:
+        """The words that mean such a subject; None where there are none, as for the workload."""
+
+    def profile(self, options: RunOptions) -> Profile:
+        """What `ckpt run` measures of it.
+
+        Raises:
+            CkptError: options that do not go together.
+        """
+
+    def check(self, options: CheckOptions, engines: Sequence[Engine]) -> int:
+        """`ckpt check`; the exit code. The threads are set.
+
+        Raises:
+            CkptError: it cannot be opened, or fails.
+        """
+
+    def saved(self, options: SavedOptions, engines: Sequence[Engine]) -> None:
+        """`ckpt saved`. The threads are set.
+
+        Raises:
+            CkptError: it cannot be opened, or fails.
+        """
+
+
+class Profile(Protocol):
+    """A subject in one `ckpt run`: opened after the threads are set and the libraries are there.
+
+    Attributes:
         modules: what has to be imported before signals count: no import survives an interrupt.
         has_pass: whether a row's pass will be known op by op.
-        engine_names: the engines to open.
         row_names: how conditions may call the rows.
         has_reference: whether changes can be asked for.
     """
 
-    is_special: ClassVar[bool]
     modules: ClassVar[Sequence[str]]
     has_pass: ClassVar[bool]
-    engine_names: Sequence[str]
     row_names: Sequence[str]
     has_reference: bool
-
-    def __init__(self, options: RunOptions, line: Line) -> None: ...
-
-    @staticmethod
-    def is_meant(options: RunOptions) -> bool:
-        """Whether the options stand for such a subject."""
 
     def instead(self, stops: Stops) -> int | None:
         """Carry out what the options stand for if that is no profile; the exit code, or None."""

@@ -1,49 +1,125 @@
-"""A JAX function of the user's own as a subject of `ckpt run`: `--function FILE.py:MAKE`."""
+"""A JAX function of the user's own: `--function FILE.py:MAKE`."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
 
-from ckptcli.cli.functions import SUBJECT as FUNCTION_SUBJECT, checked_function
-from ckptcli.options.effects import takes
+import click
+
+from ckptcli.cli.json_output import print_json_line
+from ckptcli.cli.screens import open_screen
+from ckptcli.cli.streams import warn
+from ckptcli.errors import UsageError
+from ckptcli.exit_codes import DONE, UNTRUSTWORTHY, WRONG
+from ckptcli.options.effects import Subject, takes, without_effect
+from ckptcli.options.subjects import FUNCTION
 
 if TYPE_CHECKING:
     from ckptcli.cli.line import Line
     from ckptcli.cli.stops import Stops
-    from ckptcli.cli.subjects.base import Measurement
+    from ckptcli.cli.subjects.base import Measurement, SubjectOptions
     from ckptcli.measure.record import RunRecord
+    from ckptcli.options.commands.check import CheckOptions
     from ckptcli.options.commands.run import RunOptions
+    from ckptcli.options.commands.saved import SavedOptions
     from ckptcli.options.option import Option
     from ckptcli.peers.base import Engine
 
+ENGINE = "jax"
+ENGINES = (ENGINE, "jax-eager")
+KIND = Subject(FUNCTION, "a function")
+
 
 class FunctionSubject:
-    """A function under strategies, in JAX; see `RunSubject`."""
+    """A function under strategies, in JAX; see `Subject`."""
 
-    is_special: ClassVar[bool] = True
+    def __init__(self, options: SubjectOptions, line: Line) -> None:
+        self.text = options.function.function_text or ""
+        self.engine_names = _engines(self.text, options.peers.engine_names)
+        self.notes = without_effect(line.options, line.given, KIND)
+
+    @staticmethod
+    def named_by(options: SubjectOptions) -> str | None:
+        text = options.function.function_text
+        return None if text is None else f"--function {text}"
+
+    def profile(self, options: RunOptions) -> FunctionProfile:
+        return FunctionProfile(self, options)
+
+    def check(self, options: CheckOptions, engines: Sequence[Engine]) -> int:
+        from ckptcli.cli.function_checks import print_checks
+        from ckptcli.peers.function_strategies import parse_function_strategy
+        from ckptcli.profiling.function_check import CheckedFunction
+
+        names = dict.fromkeys(options.strategies.strategy_texts)
+        strategies = [parse_function_strategy(name) for name in names]
+        warn(self.notes, options.notes.quiet)
+        checked = CheckedFunction(self.text, options.workload.seed)
+        warn(checked.notes, options.notes.quiet)
+        checks = list(checked.checks(strategies or checked.default()))
+        print_checks(checked.title, checks, options)
+        if any(found.passed is False for found in checks):
+            return WRONG
+        undecided = [found for found in checks if not found.usable]
+        return UNTRUSTWORTHY if options.strictness.strict and undecided else DONE
+
+    def saved(self, options: SavedOptions, engines: Sequence[Engine]) -> None:
+        from ckptcli.measure.function_saved import saved_object
+        from ckptcli.peers.function_strategies import parse_function_strategy
+        from ckptcli.peers.jax_function_saved import saved_by_strategy
+        from ckptcli.report.function_saved_console import render_function_saved
+
+        names = dict.fromkeys(options.strategies.strategy_texts)
+        strategies = [parse_function_strategy(name) for name in names]
+        warn(self.notes, options.notes.quiet)
+        saved = saved_by_strategy(self.text, strategies)
+        warn(saved.notes, options.notes.quiet)
+        if options.data.as_json:
+            print_json_line(saved_object(saved.title, saved.as_it_is, saved.held))
+            return
+        screen = open_screen(options.screen)
+        click.echo(screen.render(saved.title), nl=False, color=True)
+        shown = saved.held or {saved.name: saved.as_it_is}
+        for name, held in shown.items():
+            click.echo(render_function_saved(name, held, screen), nl=False, color=True)
+
+
+def _engines(text: str, names: Sequence[str]) -> Sequence[str]:
+    """JAX where none is named.
+
+    Raises:
+        UsageError: another engine than JAX's.
+    """
+    wrong = [name for name in names if name not in ENGINES]
+    if wrong:
+        raise UsageError(
+            f"--function {text} is JAX's, and --engine {wrong[0]} is not",
+            f"leave out --engine, or use {' or '.join(ENGINES)}",
+        )
+    return tuple(dict.fromkeys(names)) or (ENGINE,)
+
+
+class FunctionProfile:
+    """What a run measures of a function; see `Profile`."""
+
     modules: ClassVar[Sequence[str]] = ("ckptcli.profiling.own_program",)
     has_pass: ClassVar[bool] = False
 
-    def __init__(self, options: RunOptions, line: Line) -> None:
+    def __init__(self, subject: FunctionSubject, options: RunOptions) -> None:
         from ckptcli.peers.function_strategies import function_strategies
 
-        self._text = options.function.function_text or ""
-        self.engine_names, self._notes = checked_function(
-            self._text, options.peers.engine_names, options.peers.module_text, line
-        )
+        self._subject = subject
         self._strategies = function_strategies(options.strategies.strategy_texts)
         names = [strategy.name for strategy in self._strategies]
-        one = len(self.engine_names) == 1
+        engines = subject.engine_names
         self.row_names = [
-            name if one else f"{engine} {name}" for engine in self.engine_names for name in names
+            name if len(engines) == 1 else f"{engine} {name}"
+            for engine in engines
+            for name in names
         ]
         self.has_reference = len(self.row_names) > 1
         self._engines: Sequence[Engine] = ()
-
-    @staticmethod
-    def is_meant(options: RunOptions) -> bool:
-        return options.function.function_text is not None
 
     def instead(self, stops: Stops) -> int | None:
         del stops
@@ -51,10 +127,10 @@ class FunctionSubject:
 
     def open(self, engines: Sequence[Engine]) -> list[str]:
         self._engines = engines
-        return self._notes
+        return self._subject.notes
 
     def takes(self, option: Option) -> bool:
-        return takes(FUNCTION_SUBJECT, option)
+        return takes(KIND, option)
 
     def before(self, stdout_is_data: bool) -> list[str]:
         del stdout_is_data
@@ -64,7 +140,7 @@ class FunctionSubject:
         from ckptcli.profiling.function_profile import profile_function
 
         return profile_function(
-            self._text,
+            self._subject.text,
             self._strategies,
             self._engines,
             measurement.plan,

@@ -1,45 +1,108 @@
-"""A PyTorch module of the user's own as a subject of `ckpt run`: `--module FILE.py:MAKE`."""
+"""A PyTorch module of the user's own: `--module FILE.py:MAKE`."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
 
-from ckptcli.cli.modules import ENGINE, SUBJECT as MODULE_SUBJECT, checked_module
-from ckptcli.options.effects import takes
+import click
+
+from ckptcli.cli.json_output import print_json_line
+from ckptcli.cli.screens import open_screen
+from ckptcli.cli.streams import warn
+from ckptcli.errors import UsageError
+from ckptcli.exit_codes import DONE, FAILED, UNTRUSTWORTHY, WRONG
+from ckptcli.options.effects import Subject, takes, without_effect
+from ckptcli.options.subjects import MODULE
 
 if TYPE_CHECKING:
     from ckptcli.cli.line import Line
     from ckptcli.cli.stops import Stops
-    from ckptcli.cli.subjects.base import Measurement
+    from ckptcli.cli.subjects.base import Measurement, SubjectOptions
     from ckptcli.measure.record import RunRecord
+    from ckptcli.options.commands.check import CheckOptions
     from ckptcli.options.commands.run import RunOptions
+    from ckptcli.options.commands.saved import SavedOptions
     from ckptcli.options.option import Option
     from ckptcli.peers.base import Engine
 
+ENGINE = "torch"
+KIND = Subject(MODULE, "a module")
+
 
 class ModuleSubject:
-    """A module under strategies, in PyTorch; see `RunSubject`."""
+    """A module under strategies, in PyTorch; see `Subject`."""
 
-    is_special: ClassVar[bool] = True
+    engine_names: Sequence[str] = (ENGINE,)
+
+    def __init__(self, options: SubjectOptions, line: Line) -> None:
+        self.text = options.peers.module_text or ""
+        self.blocks = options.blocks.blocks_text
+        if set(options.peers.engine_names) - {ENGINE}:
+            raise UsageError(
+                f"--module {self.text} needs --engine {ENGINE} alone",
+                f"leave out --engine, or use {ENGINE}",
+            )
+        self.notes = without_effect(line.options, line.given, KIND)
+
+    @staticmethod
+    def named_by(options: SubjectOptions) -> str | None:
+        text = options.peers.module_text
+        return None if text is None else f"--module {text}"
+
+    def profile(self, options: RunOptions) -> ModuleProfile:
+        return ModuleProfile(self, options)
+
+    def check(self, options: CheckOptions, engines: Sequence[Engine]) -> int:
+        from ckptcli.cli.module_checks import print_checks
+        from ckptcli.profiling.module_check import CheckedModule
+
+        warn(self.notes, options.notes.quiet)
+        checked = CheckedModule(self.text, options.workload.seed, engines[0], self.blocks)
+        warn(checked.notes, options.notes.quiet)
+        strategies = checked.strategies(options.strategies.strategy_texts)
+        checks = list(checked.checks(strategies))
+        print_checks(checked.title, checks, options)
+        if any(found.passed is False for found in checks):
+            return WRONG
+        if any(found.failed for found in checks):
+            return FAILED
+        undecided = [found for found in checks if found.passed is None]
+        return UNTRUSTWORTHY if options.strictness.strict and undecided else DONE
+
+    def saved(self, options: SavedOptions, engines: Sequence[Engine]) -> None:
+        from ckptcli.measure.module_saved import saved_object
+        from ckptcli.profiling.module_saved import HeldByModule
+        from ckptcli.report.module_saved_console import render_module_saved
+
+        warn(self.notes, options.notes.quiet)
+        names, seed = options.strategies.strategy_texts, options.workload.seed
+        found = HeldByModule(self.text, seed, engines[0], names, self.blocks)
+        warn(found.notes, options.notes.quiet)
+        by, depth = options.totals.by_text, options.totals.depth
+        if options.data.as_json:
+            print_json_line(saved_object(found.title, found.held, depth))
+            return
+        screen = open_screen(options.screen)
+        click.echo(screen.render(found.title), nl=False, color=True)
+        for name, held in found.held.items():
+            click.echo(render_module_saved(name, held, by, depth, screen), nl=False, color=True)
+
+
+class ModuleProfile:
+    """What a run measures of a module; see `Profile`."""
+
     modules: ClassVar[Sequence[str]] = ("ckptcli.profiling.module_profile",)
     has_pass: ClassVar[bool] = False
 
-    def __init__(self, options: RunOptions, line: Line) -> None:
+    def __init__(self, subject: ModuleSubject, options: RunOptions) -> None:
         from ckptcli.peers.module_strategies import module_strategies
 
-        self._text = options.peers.module_text or ""
-        self._blocks = options.blocks.blocks_text
-        self._notes = checked_module(options.peers, line)
+        self._subject = subject
         self._strategies = module_strategies(options.strategies.strategy_texts)
-        self.engine_names = (ENGINE,)
         self.row_names = [strategy.name for strategy in self._strategies]
         self.has_reference = len(self._strategies) > 1
         self._engine: Engine
-
-    @staticmethod
-    def is_meant(options: RunOptions) -> bool:
-        return options.peers.module_text is not None
 
     def instead(self, stops: Stops) -> int | None:
         del stops
@@ -47,10 +110,10 @@ class ModuleSubject:
 
     def open(self, engines: Sequence[Engine]) -> list[str]:
         (self._engine,) = engines
-        return self._notes
+        return self._subject.notes
 
     def takes(self, option: Option) -> bool:
-        return takes(MODULE_SUBJECT, option)
+        return takes(KIND, option)
 
     def before(self, stdout_is_data: bool) -> list[str]:
         del stdout_is_data
@@ -60,13 +123,13 @@ class ModuleSubject:
         from ckptcli.profiling.module_profile import profile_module
 
         return profile_module(
-            self._text,
+            self._subject.text,
             self._strategies,
             self._engine,
             measurement.plan,
             measurement.threshold,
             measurement.tell,
-            wanted=self._blocks,
+            wanted=self._subject.blocks,
             config=measurement.config,
             command=measurement.command,
             finished=measurement.finished,

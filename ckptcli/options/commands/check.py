@@ -48,7 +48,6 @@ class CheckOptions(Options):
         engine_names={
             "help": "Check every strategy in this library too, repeatable; a wrong name lists all."
         },
-        module_text={"help": "A PyTorch module of your own instead; MAKE() gives (module, input)."},
     )
     blocks: BlockOptions = group(BlockOptions)
     data: JsonOptions = group(JsonOptions, as_json={"help": "Print one JSON object a program."})
