@@ -4,7 +4,7 @@ Machines drift; strategies timed one after the other differ by the drift. Interl
 it (`docs/statistics.md`). A sample is one forward and one backward pass, timed apart, with the
 garbage collector off; it is collected between rounds. A pass that is shorter than a clock can be
 trusted with is repeated inside the sample: as often as the shortest one so far needs, in every
-strategy alike. Of a subject that is trained a pass has micro-batches, and a step that is timed apart.
+strategy alike. A pass of what is trained has micro-batches, and a step that is timed apart.
 
 Invariant: only complete rounds count; an interrupted round leaves no sample.
 """

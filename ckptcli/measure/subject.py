@@ -1,4 +1,4 @@
-"""What a subject of the rounds may do beside forward and backward: train, as a script does.
+"""What is timed: a forward and a backward pass, or a step of training, as a script makes it.
 
 A step of training is one or several micro-batches, forward and backward, whose gradients add up,
 and then the optimizer's step.
@@ -9,6 +9,17 @@ Invariant: a step is undone before the next one begins, so that every pass compu
 from __future__ import annotations
 
 from typing import Any, Protocol, runtime_checkable
+
+
+class Subject(Protocol):
+    """What is timed. `backward` gets what `forward` returned, `check` what `backward` returned."""
+
+    def forward(self) -> Any: ...
+
+    def backward(self, state: Any) -> Any: ...
+
+    def check(self, result: Any) -> float | None:
+        """A figure of the result to show beside the times; not timed."""
 
 
 @runtime_checkable
@@ -30,17 +41,6 @@ class Training(Protocol):
         """Give what the step moved the values from before; not timed."""
 
 
-class Subject(Protocol):
-    """What is timed. `backward` gets what `forward` returned, `check` what `backward` returned."""
-
-    def forward(self) -> Any: ...
-
-    def backward(self, state: Any) -> Any: ...
-
-    def check(self, result: Any) -> float | None:
-        """A figure of the result to show beside the times; not timed."""
-
-
 def micro_batches_of(subject: Subject) -> int:
     """Forward and backward passes before a step, or before what counts as one pass."""
     return subject.micro_batches if isinstance(subject, Training) else 1
@@ -60,9 +60,10 @@ def gradients_of(subject: Subject) -> Any:
 
 
 def whole_pass(subject: Subject) -> Any:
-    """Every phase once, the step too, which is not undone; what `backward` returned."""
+    """Every phase once, the step too, which is undone; what `backward` returned."""
     result = gradients_of(subject)
     training = step_of(subject)
     if training is not None:
         training.step(result)
+        training.put_back()
     return result

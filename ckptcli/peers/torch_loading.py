@@ -17,6 +17,7 @@ import torch
 
 from ckptcli.checkpoint.user_code import is_user_code, load_name, running
 from ckptcli.errors import UsageError
+from ckptcli.peers.module_request import ModuleRequest
 from ckptcli.peers.module_step import Step
 from ckptcli.peers.torch_module import SMALLER, UserModule, set_random_states
 from ckptcli.peers.torch_optimizer import StepOptimizer, made_optimizer
@@ -28,19 +29,17 @@ _CONTRACT = (
 _FIELDS = [field.name for field in fields(Step)]
 
 
-def load_module(text: str, seed: int, accumulate: int | None = None) -> UserModule:
+def load_module(request: ModuleRequest, seed: int) -> UserModule:
     """Run the file and call `MAKE`, the random state set to `seed` before each.
-
-    `accumulate` is the number of micro-batches; None as the step says.
 
     Raises:
         UsageError: the file cannot be run, or what it makes is no module with an input on the CPU.
         ProgramError: `MAKE` fails; names the line.
     """
-    user = _make(text, _maker(text, seed), seed)
-    if accumulate is not None:
-        user = replace(user, step=replace(user.step, accumulate=accumulate))
-    return user
+    user = _make(request.text, _maker(request.text, seed), seed)
+    if request.accumulate is None:
+        return user
+    return replace(user, step=replace(user.step, accumulate=request.accumulate))
 
 
 def another(user: UserModule, seed: int, shares: bool) -> UserModule:

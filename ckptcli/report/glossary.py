@@ -157,8 +157,12 @@ GLOSSARY = {
     # Time.
     "forward": "Seconds of the forward pass: the median over the rounds.",
     "backward": "Seconds of the backward pass, recomputation included: the median over the rounds.",
-    "total": "Seconds of forward and backward pass together, summed in each round: the median over "
-    "the rounds. `--fail-on` calls it `time`.",
+    "step": "Seconds of the optimizer's step, of a PyTorch module that is trained with one: the "
+    "median over the rounds.",
+    "micro-batch": "A forward and a backward pass of several before the optimizer's step, whose "
+    "gradients add up (`--accumulate`).",
+    "total": "Seconds of all phases together, summed in each round: the median over the rounds. "
+    "`--fail-on` calls it `time`.",
     "round": "Every strategy timed once, in an order that is reversed every other round, so that "
     "all share the drift of the machine.",
     "rep": "One pass of one strategy; `rep 0` is the first of the warm-up.",
@@ -340,6 +344,8 @@ ALIASES = {
     "rounds": "round",
     "saved_bytes": "saved",
     "saved_tensors": "saved",
+    "step_s": "step",
+    "accumulate": "micro-batch",
     "strategies": "strategy",
     "time": "total",
     "total_s": "total",
