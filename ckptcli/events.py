@@ -74,6 +74,14 @@ class ValueNamed(NamedTuple):
     name: str
 
 
+class RegionOpened(NamedTuple):
+    """A region of the forward pass begins; `policy` is what it asks, told by the Python face."""
+
+    name: str
+    depth: int
+    policy: Callable[..., Any]
+
+
 class RegionClosed(NamedTuple):
     """A region of the forward pass is complete; inner ones before those around them."""
 
@@ -142,6 +150,7 @@ Event: TypeAlias = (
     | LayerStarted
     | LayersEnded
     | ValueNamed
+    | RegionOpened
     | RegionClosed
     | BackwardStarted
     | StepStarted

@@ -29,6 +29,17 @@ def fresh_node_ids() -> Callable[[], int]:
     return count().__next__
 
 
+class BackedUp:
+    """The type of the answer `BACKED_UP`."""
+
+    __slots__ = ()
+
+
+BACKED_UP = BackedUp()
+"""A strategy's answer for a node that is held now and may be computed again later: its consumers
+hold its value, and what it is computed from is backed up as well. It is true, as `True` is."""
+
+
 class Requirement(Enum):
     """What a node needs from the backward pass."""
 

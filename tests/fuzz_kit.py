@@ -17,7 +17,7 @@ import tempfile
 import time
 import traceback
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -125,8 +125,16 @@ def complaints(outcome: Outcome) -> Iterator[str]:
         yield f"an error of {len(outcome.err)} characters: {outcome.err[:200]!r}"
 
 
-def run(case: Case, seed: int, more: Callable[[int], bool]) -> tuple[int, list[str]]:
-    """Try case after case while `more` of the count says so; how many, and what was found."""
+def run(
+    case: Case,
+    seed: int,
+    more: Callable[[int], bool],
+    further: Callable[[Outcome], Iterable[str]] = lambda outcome: (),
+) -> tuple[int, list[str]]:
+    """Try case after case while `more` of the count says so; how many, and what was found.
+
+    `further` is what a fuzzer itself holds against an outcome.
+    """
     findings: list[str] = []
     count = 0
     before = os.getcwd()
@@ -135,7 +143,8 @@ def run(case: Case, seed: int, more: Callable[[int], bool]) -> tuple[int, list[s
             os.chdir(folder)
             try:
                 for words in case(random.Random(f"{seed}:{count}"), Path(folder)):
-                    found = list(complaints(ended(words)))
+                    outcome = ended(words)
+                    found = [*complaints(outcome), *further(outcome)]
                     findings += [f"case {count}: {' '.join(words)[:200]}: {text}" for text in found]
             finally:
                 os.chdir(before)
@@ -143,7 +152,9 @@ def run(case: Case, seed: int, more: Callable[[int], bool]) -> tuple[int, list[s
     return count, findings
 
 
-def main(name: str, case: Case) -> int:
+def main(
+    name: str, case: Case, further: Callable[[Outcome], Iterable[str]] = lambda outcome: ()
+) -> int:
     """The command line of a fuzzer."""
     parser = argparse.ArgumentParser(prog=f"scripts/fuzz {name}")
     parser.add_argument("--seconds", type=float, default=60.0)
@@ -158,6 +169,7 @@ def main(name: str, case: Case) -> int:
             lambda draw, folder: case(random.Random(f"{arguments.seed}:{one}"), folder),
             arguments.seed,
             lambda done: done < 1,
+            further,
         )
     else:
         most = arguments.count
@@ -165,6 +177,7 @@ def main(name: str, case: Case) -> int:
             case,
             arguments.seed,
             lambda done: done < most if most is not None else time.monotonic() < end,
+            further,
         )
     for finding in findings:
         print(finding)

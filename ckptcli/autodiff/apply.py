@@ -19,7 +19,7 @@ from ckptcli.autodiff.device import Device, common_device
 from ckptcli.autodiff.op import BOTH, Op, Positions
 from ckptcli.autodiff.tensor import Tensor, created, wrap
 from ckptcli.errors import DtypeError, EngineError, OperandError, ShapeError
-from ckptcli.graph import Node, value_of
+from ckptcli.graph import BACKED_UP, Node, value_of
 
 
 def unary(op: Op, x: Tensor, params: Any = None) -> Tensor:
@@ -48,9 +48,13 @@ def unary(op: Op, x: Tensor, params: Any = None) -> Tensor:
             None if op.state is None else op.state(device.namespace, value, x_value, params)
         )
         held = None if x_node.recompute else x_value
-        node.recompute = recompute = device.recomputes(node)
-        node.backup = parents if recompute else ()
-        node.backup_values = (held,) if recompute else ()
+        if answer := device.recomputes(node):
+            node.recompute = answer is not BACKED_UP
+            node.backup = parents
+            node.backup_values = (held,)
+        else:
+            node.recompute = False
+            node.backup = node.backup_values = ()
         if op.keeps[1]:
             node.saved = parents
             node.saved_values = (held,)
@@ -99,17 +103,19 @@ def binary(op: Op, lhs: Tensor, rhs: Tensor, params: Any = None) -> Tensor:
         node.tracked = 1
         node.mask = mask
         parents = node.parents = (lhs_node, rhs_node)
-        if op.broadcasts and lhs_value.shape != rhs_value.shape:
-            node.state = (lhs_value.shape, rhs_value.shape)
-        else:
-            node.state = None
+        is_broadcast = op.broadcasts and lhs_value.shape != rhs_value.shape
+        node.state = (lhs_value.shape, rhs_value.shape) if is_broadcast else None
         held = (
             None if lhs_node.recompute else lhs_value,
             None if rhs_node.recompute else rhs_value,
         )
-        node.recompute = recompute = device.recomputes(node)
-        node.backup = parents if recompute else ()
-        node.backup_values = held if recompute else ()
+        if answer := device.recomputes(node):
+            node.recompute = answer is not BACKED_UP
+            node.backup = parents
+            node.backup_values = held
+        else:
+            node.recompute = False
+            node.backup = node.backup_values = ()
         kept = op.keeps[mask]
         if kept is BOTH:
             node.saved = parents
@@ -170,9 +176,13 @@ def many(op: Op, operands: Sequence[Tensor], params: Any = None) -> Tensor:
             None if op.state is None else op.state(device.namespace, value, *values, params)
         )
         held = tuple(None if operand.node.recompute else operand.value for operand in operands)
-        node.recompute = recompute = device.recomputes(node)
-        node.backup = nodes if recompute else ()
-        node.backup_values = held if recompute else ()
+        if answer := device.recomputes(node):
+            node.recompute = answer is not BACKED_UP
+            node.backup = nodes
+            node.backup_values = held
+        else:
+            node.recompute = False
+            node.backup = node.backup_values = ()
         _save_some(node, op.kept(node.mask, len(nodes)), held)
     else:
         _untracked(node, device, operands)

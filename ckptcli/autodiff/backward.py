@@ -15,29 +15,36 @@ of equal depth follows from a stack.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from operator import attrgetter
 from typing import Any, NoReturn
 
 from ckptcli.autodiff.broadcasting import unbroadcast
 from ckptcli.autodiff.gradients import Gradients
 from ckptcli.autodiff.op import Flow, Op
-from ckptcli.autodiff.tensor import Tensor, method
+from ckptcli.autodiff.tensor import Tensor, method, wrap
 from ckptcli.backends.base import Namespace
 from ckptcli.checkpoint.retriever import Retriever
 from ckptcli.errors import ConsumedNodeError, UntrackedBackwardWarning, UntrackedLeafError
 from ckptcli.events import GradientRegistered, Sink, StepStarted
-from ckptcli.graph import CONSUMED, Node
+from ckptcli.graph import CONSUMED, Node, leaf_node
 
 _by_order = attrgetter("order")
 
 FRESH = Flow.FRESH
 
 
+Consumer = Callable[[int, Tensor], None]
+"""Takes the complete gradient of a leaf, by the leaf's node id."""
+
+
 @method()
-def backward(root: Tensor) -> Gradients:
+def backward(root: Tensor, consume: Consumer | None = None) -> Gradients:
     """The gradients of the sum of `root` with respect to every leaf that requires one.
 
-    The graph is consumed: values held for the pass are released as it goes.
+    The graph is consumed: values held for the pass are released as it goes. With `consume` each
+    leaf's gradient is handed over as soon as the last step that adds to it has run, on the device
+    without autodiff, and is not among those returned.
 
     Raises:
         UntrackedLeafError: `root` is a leaf that requires no gradient.
@@ -50,7 +57,7 @@ def backward(root: Tensor) -> Gradients:
     device = root.device
     device.check_autodiff("backward()")
     node = root.node
-    pass_ = _Pass(root)
+    pass_ = _Pass(root) if consume is None else _ConsumedPass(root, consume)
     op: Op | None = node.op  # type: ignore[assignment]
     if op is None and node.tracked:
         return pass_.finish()
@@ -190,6 +197,34 @@ class _Pass:
 
     def finish(self) -> Gradients:
         return Gradients(self.arrays, self.device.inner())
+
+
+class _ConsumedPass(_Pass):
+    """A pass that hands each leaf's gradient over with its last contribution."""
+
+    __slots__ = ("consume",)
+
+    def __init__(self, root: Tensor, consume: Consumer) -> None:
+        super().__init__(root)
+        self.consume = consume
+
+    def run(self, steps: list[Node], retriever: Retriever) -> None:
+        last_step: dict[int, int] = {}
+        for step in steps:
+            for parent in step.parents:
+                if parent.tracked and parent.op is None:
+                    last_step[parent.id] = step.id
+        for step in steps:
+            step_id, leaf_ids = step.id, dict.fromkeys(parent.id for parent in step.parents)
+            super().run([step], retriever)
+            for leaf_id in leaf_ids:
+                if last_step.get(leaf_id) == step_id and leaf_id in self.arrays:
+                    self._hand_over(leaf_id)
+
+    def _hand_over(self, leaf_id: int) -> None:
+        gradient = wrap(self.arrays.pop(leaf_id), leaf_node(-1, 0), self.device.inner())
+        self.shared.discard(leaf_id)
+        self.consume(leaf_id, gradient)
 
 
 def _raise_untracked_leaf(node: Node) -> NoReturn:

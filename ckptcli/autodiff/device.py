@@ -21,8 +21,8 @@ from ckptcli.checkpoint.strategies.base import LayerRegion, Strategy
 from ckptcli.checkpoint.strategies.none import NoCheckpointing
 from ckptcli.checkpoint.strategies.registry import parse_strategy
 from ckptcli.errors import DeviceError
-from ckptcli.events import LayersEnded, LayerStarted, Sink
-from ckptcli.graph import Node, fresh_node_ids, leaf_node, process_node_ids
+from ckptcli.events import LayersEnded, LayerStarted, RegionOpened, Sink
+from ckptcli.graph import BackedUp, Node, fresh_node_ids, leaf_node, process_node_ids
 
 
 class Device:
@@ -34,6 +34,8 @@ class Device:
         is_autodiff: whether tensors have nodes on a tape.
         strategy: the checkpointing strategy; decides nothing without autodiff.
         sink: who watches the engine; None for nobody.
+        handles: of a watched pass, told of each tensor that is put into the user's hands, to refer
+            to it weakly and see when they let go of it; None for nobody.
         node_ids: the numbering that tensors on the tape share.
         keys: the stream of random keys that devices made from this one share.
         next_id: takes the next node id; without autodiff there are none to take.
@@ -43,6 +45,7 @@ class Device:
 
     __slots__ = (
         "backend",
+        "handles",
         "is_autodiff",
         "keys",
         "namespace",
@@ -67,10 +70,11 @@ class Device:
         self.is_autodiff = strategy is not None
         self.strategy: Strategy = NoCheckpointing() if strategy is None else strategy
         self.sink = sink
+        self.handles: Callable[[Tensor], None] | None = None
         self.node_ids = node_ids
         self.keys = KeyStream() if keys is None else keys
         self.next_id = node_ids if self.is_autodiff else _no_id
-        self.recomputes: Callable[[Node], bool] = self.strategy.recomputes
+        self.recomputes: Callable[[Node], bool | BackedUp] = self.strategy.recomputes
         self.region: Region | None = None
 
     def autodiff(self) -> Device:
@@ -100,24 +104,41 @@ class Device:
         chosen = BalancedCheckpointing() if strategy is None else strategy
         return Device(self.backend, chosen, self.sink, self.node_ids, self.keys)
 
-    def watched_by(self, sink: Sink | None, backend: Backend | None = None) -> Device:
-        """The same device with node ids and random draws from 0, watched by `sink`."""
+    def watched_by(
+        self,
+        sink: Sink | None,
+        backend: Backend | None = None,
+        handles: Callable[[Tensor], None] | None = None,
+    ) -> Device:
+        """The same device with node ids and random draws from 0, watched by `sink`; `handles` is
+        told of each tensor.
+        """
         strategy = self.strategy if self.is_autodiff else None
         keys = KeyStream(self.keys.value)
-        return Device(backend or self.backend, strategy, sink, fresh_node_ids(), keys)
+        watched = Device(backend or self.backend, strategy, sink, fresh_node_ids(), keys)
+        watched.handles = handles
+        return watched
 
     def inner(self) -> Device:
         """The same device without autodiff."""
         return Device(self.backend, None, self.sink, self.node_ids, self.keys)
 
     def open_region(self, name: str, policy: Policy) -> Region:
-        """Begin a region: ops on this device belong to it until it is closed."""
+        """Begin a region: ops on this device belong to it until it is closed. Under a strategy
+        that heeds none they go on belonging to nothing.
+        """
+        if not self.strategy.opens_regions:
+            return Region(name, policy, None)
         self.region = Region(name, policy, self.region)
         self.recomputes = self.region.recomputes
+        if self.sink is not None:
+            self.sink.emit(RegionOpened(name, self.region.depth, policy))
         return self.region
 
     def close_region(self, region: Region) -> None:
         """End the region that was opened last."""
+        if not self.strategy.opens_regions:
+            return
         assert region is self.region, "regions are closed in the order in which they were opened"
         self.region = region.parent
         region.end()
@@ -170,7 +191,10 @@ class Device:
 
     def tracked_leaf(self, leaf: Tensor) -> Tensor:
         """The leaf that `require_grad()` gives: the same value and id, with its gradient kept."""
-        return wrap(leaf.value, leaf_node(leaf.node.id, 1), self)
+        tensor = wrap(leaf.value, leaf_node(leaf.node.id, 1), self)
+        if self.handles is not None:
+            self.handles(tensor)
+        return tensor
 
     def seed(self, seed: int) -> None:
         """Begin the random draws again: one seed gives the same draws on every backend.

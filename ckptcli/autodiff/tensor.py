@@ -36,7 +36,7 @@ class Tensor:
     Create tensors with `Device.tensor`, not by this class.
     """
 
-    __slots__ = ("device", "node", "value")
+    __slots__ = ("__weakref__", "device", "node", "value")
 
     value: Any
     node: Node
@@ -123,7 +123,7 @@ class Tensor:
     if TYPE_CHECKING:  # The op table attaches these; see `ckptcli.autodiff.ops`.
 
         def __getattr__(self, name: str) -> Callable[..., Tensor]: ...
-        def backward(self) -> Gradients: ...
+        def backward(self, consume: Callable[[int, Tensor], None] | None = None) -> Gradients: ...
         def __add__(self, other: Tensor | float) -> Tensor: ...
         def __radd__(self, other: float) -> Tensor: ...
         def __sub__(self, other: Tensor | float) -> Tensor: ...
@@ -165,10 +165,13 @@ def new_leaf(value: Any, device: Device, tracked: int) -> Tensor:
 def created(tensor: Tensor, parents: Sequence[Node], operands: Sequence[Any]) -> NodeCreated:
     """The event that says how `tensor` came to be, from nodes and values of its operands.
 
-    By position, and without a loop where there is nothing to do: once an op of a watched pass.
+    Whoever follows handles is told of the tensor first. By position, and without a loop where
+    there is nothing to do: once an op of a watched pass.
     """
     node, value = tensor.node, tensor.value
     op: Any = node.op
+    if tensor.device.handles is not None:
+        tensor.device.handles(tensor)
     namespace = tensor.device.namespace
     nbytes = namespace.nbytes
     shape = shared_shape(tuple(value.shape))

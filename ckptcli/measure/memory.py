@@ -12,7 +12,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ckptcli.measure.fields import Bytes, Count, derived
-from ckptcli.measure.trace import Shape
+from ckptcli.measure.trace import PassPhase, Shape
+
+WHOLE_MODULE = "(module)"
+"""The path of a PyTorch module itself, which has none."""
+
+FIXED = ("parameter", "gradient of a parameter")
+"""What is there at the end of every pass, whatever is checkpointed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,9 +30,11 @@ class LiveTensor:
         op: Op that made it; null for a leaf, or what belongs to no node.
         shape: Sizes of the dimensions, outermost first.
         bytes: Size, bytes.
-        why: What it is: parameter, input, saved, recomputed, gradient, gradient of a parameter,
-            output, temporary.
+        why: What it is: parameter, buffer, input, saved, recomputed, gradient, gradient of a
+            parameter, output, temporary.
         source: The line of the program that made it, FILE:LINE; empty if not known.
+        module: Of a PyTorch module, the part that made it or that it belongs to, by its path; empty
+            elsewhere.
     """
 
     node: Count | None
@@ -35,23 +43,34 @@ class LiveTensor:
     bytes: Bytes
     why: str
     source: str = ""
+    module: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class PeakLive:
-    """What was live at the peak of the backward pass.
+    """What was live at the peak of the backward pass, of a PyTorch module at that of the whole.
 
     Attributes:
         largest: The largest storages, largest first.
         total_bytes: All that was live, bytes.
         total_tensors: How many storages that were.
         bytes_by_why: The same by what it is, bytes.
+        phase: The part of the pass that made the peak.
+        module: Of a PyTorch module, the part that ran then, was computed again then or whose
+            backward ran, by its path; empty elsewhere.
     """
 
     largest: Sequence[LiveTensor]
     total_bytes: Bytes
     total_tensors: Count
     bytes_by_why: dict[str, Bytes]
+    phase: PassPhase = "backward"
+    module: str = ""
+
+    @property
+    def fixed_bytes(self) -> int:
+        """Of it parameters and their gradients, which no checkpoint has a say in."""
+        return sum(self.bytes_by_why.get(why, 0) for why in FIXED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +104,8 @@ class Memory:
             bytes.
         traced_peak_forward_bytes: Peak of the forward pass with the workspace of kernels, bytes.
         traced_peak_backward_bytes: Peak of the backward pass with the workspace of kernels, bytes.
-        peak_live: What was live at the peak of the backward pass.
+        peak_live: What was live at the peak of the backward pass, of a PyTorch module at that of
+            the whole; null if not known.
         after_backward_bytes: Live after the backward pass, gradients included, bytes.
         allocator_forward: What the device's allocator tells of the forward pass; null where it
             tells nothing.

@@ -32,7 +32,8 @@ class OpenedPass:
     Attributes:
         strategy: as it is prepared for the program.
         device: what the workload was placed on.
-        forward: the first half. It is the network's own method, so that timing it times no other.
+        forward: the first half. It is the network's own method, so that timing it times no other;
+            a strategy that is told where a pass begins is told in front of it.
     """
 
     strategy: Strategy
@@ -81,7 +82,16 @@ def open_pass(
     prepared = strategy.prepared(partial(program_graph, workload, backend))
     counted = backend if ledger is None else TrackedBackend(backend, ledger)
     device = Device(counted).autodiff().gradient_checkpointing(prepared).watched_by(sink)
-    return OpenedPass(prepared, device, workload.load(device).forward)
+    forward = workload.load(device).forward
+    if type(prepared).pass_begins is not Strategy.pass_begins:
+        forward = partial(_begun, prepared, forward)
+    return OpenedPass(prepared, device, forward)
+
+
+def _begun(strategy: Strategy, forward: Callable[[], ForwardResult]) -> ForwardResult:
+    """The first half of a pass under a strategy that is told where it begins."""
+    strategy.pass_begins()
+    return forward()
 
 
 def run_pass(

@@ -49,14 +49,19 @@ class StorageLedger(TorchDispatchMode):  # type: ignore[misc]  # PyTorch is not 
                 self.live[key] = storage.nbytes()
                 self.bytes_in_use += storage.nbytes()
                 self.peak_bytes = max(self.peak_bytes, self.bytes_in_use)
-                weakref.finalize(storage, self._gone, key)
+                weakref.finalize(storage, self.gone, key)
+                self.born(key, tensor)
+
+    def born(self, key: int, tensor: torch.Tensor) -> None:
+        """A storage of `tensor` is counted from now on; for whoever keeps more than its bytes."""
 
     def start_phase(self) -> int:
         """Begin a new peak at what is live now; returns the one so far."""
         before_bytes, self.peak_bytes = self.peak_bytes, self.bytes_in_use
         return before_bytes
 
-    def _gone(self, key: int) -> None:
+    def gone(self, key: int) -> None:
+        """The storage has no reference any more."""
         self.bytes_in_use -= self.live.pop(key)
 
 
@@ -76,7 +81,7 @@ def ledger_pass(
     `base` are parameters and input: in the peak, not in what is saved. `forward` returns the loss.
     """
     with counting(StorageLedger, forward, backward) as ledger:
-        return _counted(ledger, forward, backward, base)
+        return counted(ledger, forward, backward, base)
 
 
 Ledger = TypeVar("Ledger", bound=StorageLedger)
@@ -114,12 +119,13 @@ def alive_after(
     return loss, {key: size for key, size in ledger.live.items() if key not in not_saved}
 
 
-def _counted(
+def counted(
     ledger: StorageLedger,
     forward: Callable[[], Any],
     backward: Callable[[Any], Any],
     base: Sequence[torch.Tensor],
 ) -> LedgerPass:
+    """One pass under a ledger that is open; the rest as in `ledger_pass`."""
     for tensor in base:
         ledger.count(tensor)
     params_input_bytes = ledger.bytes_in_use

@@ -9,54 +9,19 @@ computes anything again.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch.utils._pytree import tree_leaves
 
 from ckptcli.measure.module_saved import ModuleSaved
-from ckptcli.peers.torch_ledger import StorageLedger, alive_after, counting
-from ckptcli.peers.torch_lines import lines_here
+from ckptcli.peers.torch_account import Account
+from ckptcli.peers.torch_ledger import alive_after, counting
 from ckptcli.peers.torch_module import ModuleNetwork
-from ckptcli.peers.torch_paths import Paths
 from ckptcli.peers.torch_storages import storage_key, storages
 
 CHECKPOINT = "checkpoint"
 """What holds the arguments of a checkpoint."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Birth:
-    """A storage as it was made."""
-
-    path: str
-    op: str
-    lines: tuple[str, str]
-    shape: tuple[int, ...]
-    dtype: str
-
-
-class _Births(StorageLedger):
-    """A ledger that knows of each storage where it was made; `births` are those of the live."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.paths = Paths()
-        self.births: dict[int, _Birth] = {}
-        self._op = ""
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        self._op = func.overloadpacket.__name__
-        return super().__torch_dispatch__(func, types, args, kwargs)
-
-    def count(self, tensor: torch.Tensor) -> None:
-        new = [key for key in map(storage_key, storages(tensor)) if key not in self.live]
-        super().count(tensor)
-        if new:
-            dtype = str(tensor.dtype).removeprefix("torch.")
-            place = (self.paths.now, self._op, lines_here())
-            self.births |= dict.fromkeys(new, _Birth(*place, tuple(tensor.shape), dtype))
 
 
 def saved_by_module(network: ModuleNetwork) -> list[ModuleSaved]:
@@ -67,8 +32,8 @@ def saved_by_module(network: ModuleNetwork) -> list[ModuleSaved]:
     module = network.user.module
     kinds = {path: type(part).__name__ for path, part in module.named_modules()}
     with (
-        counting(_Births, network.forward, network.backward) as ledger,
-        ledger.paths.following(module),
+        counting(Account, network.forward, network.backward) as ledger,
+        ledger.following(module),
     ):
         loss, alive = alive_after(ledger, network.forward, network.user.own_tensors())
     steps = _steps_by_storage(loss)

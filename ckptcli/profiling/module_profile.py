@@ -113,7 +113,7 @@ class ModulePass:
 
     def measure(self) -> None:
         """Fill in what one pass holds, and how far its values are from the reference's."""
-        from ckptcli.peers.torch_ledger import ledger_pass
+        from ckptcli.peers.torch_account import account_pass
 
         network, reference = self.network, self.reference
         if network is None or reference is None:
@@ -121,10 +121,10 @@ class ModulePass:
         if self.values is None or reference.values is None:
             return
         result = gradients_of(network)
-        watched = ledger_pass(network.forward, network.backward, network.user.own_tensors())
+        memory = account_pass(network)
         self.row = replace(
             self.row,
-            memory=replace(watched.memory, process_peak_bytes=resident_rise_bytes(network)),
+            memory=replace(memory, process_peak_bytes=resident_rise_bytes(network)),
             outcome=outcome_of(self.values, network.check(result), None),
             agreement=agreement(
                 reference.values, self.values, network.dtype, TOLERANCES[network.dtype], REFERENCE

@@ -11,7 +11,7 @@ from ckptcli import units
 from ckptcli.measure.record import RunRecord
 from ckptcli.measure.row import Row
 from ckptcli.report import run_table
-from ckptcli.report.charts import HIGHEST_POINT
+from ckptcli.report.charts import live_title
 from ckptcli.report.compiled_table import compiled_table
 from ckptcli.report.gradient_table import gradient_lines, gradient_table
 from ckptcli.report.live_bars import live_bars
@@ -160,5 +160,5 @@ def _live_table(row: Row, record: RunRecord, screen: Screen) -> Table:
     shown = len(live.largest)
     cut = "" if shown >= live.total_tensors else f", the {shown} largest"
     storages = units.count(live.total_tensors, "storage")
-    head = f"{record.label(row)}: {HIGHEST_POINT}, {storages}{cut}"
+    head = f"{record.label(row)}: {live_title([live])}, {storages}{cut}"
     return screen.draw(live_table(live.largest, head))

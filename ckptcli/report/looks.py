@@ -41,6 +41,7 @@ _DROPPED = Look("D", "D", "#ffffff", "#0d1117", "dim")
 
 WHYS = {
     "parameter": _PARAMETER,
+    "buffer": Look("b", "b", "#dcd3c2", "#57503f", "white"),
     "input": _INPUT,
     "saved": _SAVED,
     "recomputed": _RECOMPUTED,

@@ -11,7 +11,8 @@ from collections.abc import Iterator
 
 from ckptcli import units
 from ckptcli.measure import OURS
-from ckptcli.measure.memory import AllocatorPeak, Memory
+from ckptcli.measure.judge import all_fixed
+from ckptcli.measure.memory import WHOLE_MODULE, AllocatorPeak, Memory, PeakLive
 from ckptcli.measure.record import RunRecord
 from ckptcli.measure.row import Agreement, Row
 from ckptcli.measure.statistics import Estimate, Ratio
@@ -132,6 +133,7 @@ def readings(row: Row, record: RunRecord) -> Iterator[str]:
     if row.counterpart is not None:
         yield row.counterpart
     yield from _memory_readings(memory)
+    yield from _fixed_reading(row, record)
     if row.compiled is not None:
         yield from compiled_readings(row.compiled)
     is_grouped = record.children and record.base_of(row) is not None and row.counterpart is None
@@ -140,6 +142,16 @@ def readings(row: Row, record: RunRecord) -> Iterator[str]:
     yield from _recomputation(row)
     yield from _time_readings(row, record)
     yield from _engine_readings(row, record)
+
+
+def _fixed_reading(row: Row, record: RunRecord) -> Iterator[str]:
+    """What checkpoints cannot change, where that is nearly all and none of them had an effect."""
+    is_plain = record.base_of(row) is None
+    words = [other.judgement.word for other in record.rows if other.judgement is not None]
+    if is_plain and row.memory is not None and "effective" not in words:
+        text = all_fixed(row.memory)
+        if text is not None:
+            yield text
 
 
 def _memory_readings(memory: Memory) -> Iterator[str]:
@@ -164,11 +176,23 @@ def peak_reading(memory: Memory) -> str:
         )
         if size_bytes >= SHOWN_SHARE * memory.peak_live.total_bytes
     )
-    return (
-        f"at most {units.size(memory.ledger_peak_backward_bytes)} live in backward ({parts}), "
-        f"{units.size(memory.ledger_peak_forward_bytes)} in forward; {_workspace(memory)}; "
-        f"{units.size(memory.after_backward_bytes)} in use after backward"
-    )
+    rest = f"{_workspace(memory)}; {units.size(memory.after_backward_bytes)} in use after backward"
+    backward = units.size(memory.ledger_peak_backward_bytes)
+    forward = units.size(memory.ledger_peak_forward_bytes)
+    if not memory.peak_live.module:
+        return f"at most {backward} live in backward ({parts}), {forward} in forward; {rest}"
+    is_forward = memory.peak_live.phase == "forward"
+    other = f"{backward} in backward" if is_forward else f"{forward} in forward"
+    highest = units.size(memory.peak_live.total_bytes)
+    return f"at most {highest} live {_place(memory.peak_live)} ({parts}), {other}; {rest}"
+
+
+def _place(live: PeakLive) -> str:
+    """`in the backward of `layers.3``, `while `layers.3` is computed again`."""
+    part = "the module itself" if live.module == WHOLE_MODULE else f"`{live.module}`"
+    if live.phase == "recompute":
+        return f"while {part} is computed again"
+    return f"in the {live.phase} of {part}"
 
 
 def _workspace(memory: Memory) -> str:

@@ -199,7 +199,8 @@ class GraphNetwork:
             ) from error
         except MemoryError as error:
             raise OutOfMemoryError(
-                f"{self.case.place}: op {index} does not fit in memory: {error}",
+                f"{self.case.place}: op {index}: `{call.name}` does not fit in memory"
+                + (f": {error}" if str(error) else ""),
                 self.case.shrink_hint,
             ) from error
         return result

@@ -33,6 +33,7 @@ class ProgramDevice(Device):
         if dtype is not None:
             backend = cast(Backend, OneDtypeBackend(backend, dtype))
         super().__init__(backend, device.strategy, device.sink, device.node_ids, device.keys)
+        self.handles = device.handles
         self.leaves: list[Tensor] = []
         self.layer_count = 0
         self._values = values

@@ -87,9 +87,9 @@ def weight_matrix(xp: Any, weight: Any, groups: int) -> Any:
 
 def _convolve(xp: Any, x: Any, weight: Any, geometry: Geometry) -> Any:
     kernel = weight.shape[2:]
+    places = places_of(x.shape[2:], kernel, geometry)  # refuses a kernel before anything is padded
     columns = _columns(xp, x, kernel, geometry)
     product = xp.matmul(weight_matrix(xp, weight, geometry.groups), columns)
-    places = places_of(x.shape[2:], kernel, geometry)
     return xp.reshape(product, (x.shape[0], weight.shape[0], *places))
 
 

@@ -34,9 +34,8 @@ def interpolate(
     sizes = spatial_sizes(x, 2, "interpolate")
     if mode not in MODES:
         raise ShapeError(f"`interpolate` has no mode `{mode}`", f"use {' or '.join(MODES)}")
-    maps: list[AxisMap] = []
-    for length, outputs in zip(sizes, for_each("output_size", output_size, 2)):
-        if outputs < 1:
-            raise ShapeError(f"`interpolate` cannot give size {list(output_size)}")
-        maps.append(MODES[mode](length, outputs, align_corners))
+    outputs = for_each("output_size", output_size, 2)
+    if min(outputs) < 1:
+        raise ShapeError(f"`interpolate` cannot give size {list(outputs)}")
+    maps = [MODES[mode](*each, align_corners) for each in zip(sizes, outputs)]
     return unary(INTERPOLATE, x, tuple(maps))

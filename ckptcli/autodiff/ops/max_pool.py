@@ -28,11 +28,12 @@ OUTSIDE = -1
 def _in_windows(xp: Any, x: Any, pool: Pool, fill: float) -> Any:
     """[batch, channels, *places, elements of a window]."""
     moves, padding, ceil_mode = pool
-    after = padding
-    if ceil_mode:
-        each = zip(moves, padding, x.shape[2:])
-        after = tuple(zeros + w.missing(size + 2 * zeros) for w, zeros, size in each)
-    x = pad(xp, x, padding, after, fill)
+    after = []
+    for window, zeros, size in zip(moves, padding, x.shape[2:]):
+        missing = window.missing(size + 2 * zeros) if ceil_mode else 0
+        window.count(size + 2 * zeros + missing)  # refused before anything is padded
+        after.append(zeros + missing)
+    x = pad(xp, x, padding, tuple(after), fill)
     for axis, window in enumerate(moves):
         x = windows(xp, x, 2 + axis, window)
     rank = len(moves)

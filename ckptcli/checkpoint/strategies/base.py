@@ -17,7 +17,7 @@ from ckptcli.checkpoint.program_graph import ProgramGraph
 from ckptcli.checkpoint.retriever import Retriever
 from ckptcli.errors import UsageError
 from ckptcli.events import Sink
-from ckptcli.graph import Node
+from ckptcli.graph import BackedUp, Node
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +50,7 @@ class Strategy:
         grammar: how arguments are written; empty for a strategy without any.
         label: the name in Burn's device line.
         needs_layers: whether the strategy does nothing on a program without layers.
+        opens_regions: whether regions that a program opens itself are heeded.
         follows_marks: whether it goes by Burn's mark on each op, with the fallback for constants.
         name: as on the command line, arguments included.
     """
@@ -60,6 +61,7 @@ class Strategy:
     grammar: ClassVar[str] = ""
     needs_layers: ClassVar[bool] = False
     follows_marks: ClassVar[bool] = False
+    opens_regions: ClassVar[bool] = True
 
     @property
     def name(self) -> str:
@@ -94,8 +96,16 @@ class Strategy:
         """
         return self
 
-    def recomputes(self, node: Node) -> bool:
-        """Whether the value of this tracked node is computed again instead of being held.
+    def pass_begins(self) -> None:
+        """A forward pass begins, told by whoever opened it; ids go on counting from the last.
+
+        A strategy that goes by positions in the program counts from here. One that does not define
+        it costs nothing: the pass is then the network's own method.
+        """
+
+    def recomputes(self, node: Node) -> bool | BackedUp:
+        """Whether the value of this tracked node is computed again instead of being held; with
+        `BACKED_UP` it is held, and may be computed again once it was let go of.
 
         Called once, when the node is made; `op`, `params`, `parents` and `mask` are set. Inside a
         region the region decides.

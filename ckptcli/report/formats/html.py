@@ -11,7 +11,7 @@ from typing import ClassVar
 
 from ckptcli.measure.record import SCHEMA, RunRecord
 from ckptcli.report import run_table, surroundings
-from ckptcli.report.charts import HIGHEST_POINT, live_when_highest
+from ckptcli.report.charts import live_title, live_when_highest
 from ckptcli.report.compiled_table import EXPLANATION as COMPILED_EXPLANATION, compiled_table
 from ckptcli.report.drawing.markup import Markup, element
 from ckptcli.report.drawing.samples import samples_svg
@@ -141,8 +141,9 @@ def _pictures_of(record: RunRecord, which: str) -> Iterator[Markup]:
             "which the peak has on top. Point at a column for node, op, shape and bytes."
         )
         yield _figure(f"Live bytes over the pass{which}", "timeline", timeline, caption)
-    if live_when_highest(record):
-        yield _section(f"{HIGHEST_POINT.capitalize()}{which}", live_bars(record))
+    known = [live for _, _, live in live_when_highest(record)]
+    if known:
+        yield _section(f"{live_title(known).capitalize()}{which}", live_bars(record))
 
 
 def _pass_sections(record: RunRecord) -> Iterator[Markup]:

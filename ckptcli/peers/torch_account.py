@@ -1,0 +1,261 @@
+"""The account of a PyTorch module's pass: when each storage lived, where it was made, what it is.
+
+PyTorch tells in which part of a pass an op runs. Outside of a backward pass it is the forward's;
+inside one it computes something again where gradients are recorded or a module is called, and is
+backward's otherwise. A step of the backward pass belongs to the module during whose forward it got
+its number.
+
+Invariant: what was live at the peak sums to the ledger's peak, to the byte.
+Source: `torch/csrc/autograd/function.h`, `sequence_nr`; `torch/utils/checkpoint.py`.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+
+from ckptcli.measure.memory import LiveTensor, Memory, PeakLive
+from ckptcli.peers.torch_ledger import StorageLedger, counted, counting
+from ckptcli.peers.torch_lines import lines_here
+from ckptcli.peers.torch_module import ModuleNetwork
+from ckptcli.peers.torch_paths import WHOLE, Paths
+from ckptcli.peers.torch_storages import storage_key, storages
+
+FORWARD, RECOMPUTE, BACKWARD = "forward", "recompute", "backward"
+LARGEST_SHOWN = 100
+_NO_LINES = ("", "")
+_OUTSIDE = -1
+"""The number of a backward pass where none runs."""
+
+
+@dataclass(slots=True, eq=False)
+class Birth:
+    """A storage, from when it was made.
+
+    Attributes:
+        phase: forward, recompute or backward.
+        path: the module during whose forward it was made, or whose backward step made it.
+        op: what made it, as in `aten.NAME`; "" for what was there before the pass.
+        lines: the user's line that led to it and the innermost, as `lines_here` has them.
+        born, died: ticks of the account; it is not live any more at `died`.
+        step: the number of the backward step that made it.
+        outlives_step: whether another step saw it: a gradient, or what was handed on otherwise.
+        why: what it is, where the account was told: a parameter, an input.
+    """
+
+    size_bytes: int
+    shape: tuple[int, ...]
+    dtype: str
+    phase: str
+    path: str
+    op: str
+    lines: tuple[str, str]
+    born: int
+    died: int | None = None
+    step: int | None = None
+    outlives_step: bool = True
+    why: str = ""
+
+    def lived_at(self, tick: int) -> bool:
+        """Whether the storage was live at `tick`."""
+        return self.born <= tick and (self.died is None or self.died > tick)
+
+
+class Account(StorageLedger):
+    """A ledger that knows of each storage what `Birth` says; `births` are those of the live."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.paths = Paths()
+        self.births: dict[int, Birth] = {}
+        self.history: list[Birth] = []
+        self.tick = 0
+        self.highest_bytes = 0
+        self.highest: Birth | None = None
+        """The storage that made the peak."""
+        self._forward_end: int | None = None
+        self._op = self._why = ""
+        self._owners: dict[int, str] = {}
+        self._numbers: list[int] = []
+        self._number_paths: list[str] = []
+        self._step_path = WHOLE
+
+    @contextmanager
+    def following(self, module: torch.nn.Module) -> Iterator[None]:
+        """Inside, storages are made by the parts of this module."""
+        for path, part in module.named_modules():
+            for parameter in part.parameters(recurse=False):
+                self._owners.setdefault(id(parameter), path or WHOLE)
+        with self.paths.following(module):
+            yield
+
+    def enter(self, tensors: Iterable[torch.Tensor], why: str) -> None:
+        """Count what is there before the pass."""
+        self._why = why
+        for tensor in tensors:
+            self.count(tensor)
+        self._why = ""
+
+    def are(self, tensors: Iterable[torch.Tensor | None], why: str) -> None:
+        """Say of live storages what they are; not of those whose reason is known."""
+        for tensor in tensors:
+            for storage in () if tensor is None else storages(tensor):
+                birth = self.births.get(storage_key(storage))
+                if birth is not None:
+                    birth.why = birth.why or why
+
+    def start_phase(self) -> int:
+        """Begin a new peak; the first time, what is live is what the forward pass leaves."""
+        if self._forward_end is None:
+            self._forward_end = self.tick
+        return super().start_phase()
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Run the op and count what it returns, for the module that runs."""
+        self._op = func.overloadpacket.__name__
+        if self.phase != BACKWARD:
+            self._give_numbers()
+        return super().__torch_dispatch__(func, types, args, kwargs)
+
+    @property
+    def phase(self) -> str:
+        """The part of the pass that runs now."""
+        if torch._C._current_graph_task_id() == _OUTSIDE:
+            return FORWARD
+        return RECOMPUTE if torch.is_grad_enabled() or self.paths.running else BACKWARD
+
+    def born(self, key: int, tensor: torch.Tensor) -> None:
+        self.tick += 1
+        phase, step = self.phase, None
+        path, lines = self.paths.now, _NO_LINES
+        if self._why:
+            path = self._owners.get(id(tensor), WHOLE)
+        elif phase == BACKWARD:
+            path, step = self._now_in_backward()
+        else:
+            lines = lines_here()
+        self.births[key] = birth = Birth(
+            self.live[key],
+            tuple(tensor.shape),
+            str(tensor.dtype).removeprefix("torch."),
+            phase,
+            path,
+            self._op,
+            lines,
+            self.tick,
+            step=step,
+            why=self._why,
+        )
+        self.history.append(birth)
+        if self.bytes_in_use > self.highest_bytes:
+            self.highest_bytes, self.highest = self.bytes_in_use, birth
+
+    def gone(self, key: int) -> None:
+        """The storage has no reference any more."""
+        super().gone(key)
+        self.tick += 1
+        birth = self.births.pop(key)
+        birth.died = self.tick
+        birth.outlives_step = birth.step is None or birth.step != _current_step()
+
+    def live_at_peak(self) -> PeakLive | None:
+        """What was live at the peak, and what ran then; None where nothing was."""
+        if self.highest is None:
+            return None
+        live = [birth for birth in self.history if birth.lived_at(self.highest.born)]
+        bytes_by_why: Counter[str] = Counter()
+        for birth in live:
+            bytes_by_why[self._why_of(birth)] += birth.size_bytes
+        largest = sorted(live, key=lambda birth: -birth.size_bytes)[:LARGEST_SHOWN]
+        return PeakLive(
+            largest=tuple(self._as_live(birth) for birth in largest),
+            total_bytes=sum(birth.size_bytes for birth in live),
+            total_tensors=len(live),
+            bytes_by_why=dict(sorted(bytes_by_why.items())),
+            phase=self.highest.phase,
+            module=self.highest.path,
+        )
+
+    def _as_live(self, birth: Birth) -> LiveTensor:
+        source, library = birth.lines
+        return LiveTensor(
+            node=None,
+            op=birth.op or None,
+            shape=birth.shape,
+            bytes=birth.size_bytes,
+            why=self._why_of(birth),
+            source=source or library,
+            module=birth.path,
+        )
+
+    def _why_of(self, birth: Birth) -> str:
+        if birth.why:
+            return birth.why
+        if birth.phase == RECOMPUTE:
+            return "recomputed"
+        if birth.phase == BACKWARD:
+            return "gradient" if birth.outlives_step else "temporary"
+        is_left = self._forward_end is not None and birth.lived_at(self._forward_end)
+        return "saved" if is_left else "temporary"
+
+    def _give_numbers(self) -> None:
+        """Steps that were numbered since the last op are of the module that runs."""
+        number = torch._C._autograd._get_sequence_nr()
+        if not self._numbers or number > self._numbers[-1]:
+            self._numbers.append(number)
+            self._number_paths.append(self.paths.now)
+
+    def _now_in_backward(self) -> tuple[str, int | None]:
+        """The module of the backward step that runs, and its number; between two steps that of the
+        last.
+        """
+        step = torch._C._current_autograd_node()
+        if step is None:
+            return self._step_path, None
+        owner = self._owners.get(id(getattr(step, "variable", None)))
+        number = int(step._sequence_nr())
+        if owner is None:
+            place = bisect_right(self._numbers, number)
+            owner = self._number_paths[place] if place < len(self._numbers) else WHOLE
+        self._step_path = owner
+        return owner, number
+
+
+def _current_step() -> int | None:
+    step = torch._C._current_autograd_node()
+    return None if step is None else int(step._sequence_nr())
+
+
+def account_pass(network: ModuleNetwork) -> Memory:
+    """What one pass of a module takes, and what was live at its peak; one more is run before."""
+    with (
+        counting(Account, network.forward, network.backward) as account,
+        account.following(network.user.module),
+    ):
+        return _counted_pass(account, network)
+
+
+def _counted_pass(account: Account, network: ModuleNetwork) -> Memory:
+    user = network.user
+    account.enter(user.module.parameters(), "parameter")
+    account.enter(user.module.buffers(), "buffer")
+    account.enter(user.input_tensors(), "input")
+
+    def forward() -> torch.Tensor:
+        loss = network.forward()
+        account.are([loss], "output")
+        return loss
+
+    def backward(loss: torch.Tensor) -> Any:
+        result = network.backward(loss)
+        account.are(result[1][: len(user.parameters())], "gradient of a parameter")
+        return result
+
+    watched = counted(account, forward, backward, user.own_tensors())
+    return replace(watched.memory, peak_live=account.live_at_peak())
