@@ -155,6 +155,66 @@ def test_micro_batches_on_the_command_line_go_before_those_of_the_step(
         assert other["step_s"] is None
 
 
+def bytes_of(network: Any) -> int:
+    """Of all parameters that are trained."""
+    return int(sum(p.numel() * 4 for p in network.parameters() if p.requires_grad))
+
+
+def phases_of(row: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """By name; what they sum to is checked against the other figures of the row."""
+    found = {phase["phase"]: phase for phase in row["phases"]}
+    for name, known in (("forward", "after_forward_bytes"), ("backward", "after_backward_bytes")):
+        assert sum(found[name]["after_bytes"].values()) == row[known]
+    own_bytes = row["params_input_bytes"] + (row["optimizer_bytes"] or 0)
+    assert sum(found["forward"]["before_bytes"].values()) == own_bytes
+    assert max(phase["peak_bytes"] for phase in found.values()) == row["ledger_peak_bytes"]
+    return found
+
+
+@pytest.mark.slow
+@NEEDS_TORCH
+def test_phases_of_a_step_are_what_is_worked_out_by_hand(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """AdamW has two moments as large as the parameters, and a count of 4 bytes for each."""
+    module = made("trained").module
+    parameters, tensors = bytes_of(module), len(list(module.parameters()))
+    for row in profiled(capsys, f"{STEPS}:trained", "-q")["strategies"]:
+        found = phases_of(row)
+        assert row["optimizer_bytes"] == 2 * parameters + 4 * tensors
+        for phase in found.values():
+            for live in (phase["before_bytes"], phase["after_bytes"]):
+                assert live["parameter"] == parameters
+                assert live["optimizer"] == row["optimizer_bytes"]
+        assert "gradient of a parameter" not in found["forward"]["after_bytes"]
+        assert found["backward"]["after_bytes"]["gradient of a parameter"] == parameters
+        assert found["step"]["before_bytes"] == found["backward"]["after_bytes"]
+        assert found["step"]["after_bytes"] == found["step"]["before_bytes"]
+        assert found["step"]["peak_bytes"] > sum(found["step"]["before_bytes"].values())
+
+
+@pytest.mark.slow
+@NEEDS_TORCH
+@pytest.mark.parametrize(
+    ("name", "forward_has", "state"),
+    [("instance", 0, 1), ("accumulated", 1, 2), ("low_rank", 0, 0), ("step", 0, None)],
+)
+def test_gradients_are_there_from_the_second_micro_batch_on(
+    capsys: pytest.CaptureFixture[str], name: str, forward_has: int, state: int | None
+) -> None:
+    """What is frozen has neither gradient nor state; SGD alone keeps nothing, with momentum one."""
+    trained_bytes = bytes_of(network_of(name).user.module)
+    for row in profiled(capsys, f"{STEPS}:{name}", "-q")["strategies"]:
+        found = phases_of(row)
+        after = found["forward"]["after_bytes"].get("gradient of a parameter", 0)
+        assert after == forward_has * trained_bytes
+        assert found["backward"]["after_bytes"]["gradient of a parameter"] == trained_bytes
+        if state is None:
+            assert (row["optimizer_bytes"], list(found)) == (None, ["forward", "backward"])
+        else:
+            assert row["optimizer_bytes"] // trained_bytes == state
+
+
 @pytest.mark.slow
 @NEEDS_TORCH
 def test_the_screen_has_a_column_for_the_step(capsys: pytest.CaptureFixture[str]) -> None:

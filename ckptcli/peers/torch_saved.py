@@ -32,7 +32,7 @@ def saved_by_module(network: ModuleNetwork) -> list[ModuleSaved]:
     module = network.user.module
     kinds = {path: type(part).__name__ for path, part in module.named_modules()}
     with (
-        counting(Account, network.forward, network.backward) as ledger,
+        counting(Account, lambda: network.backward(network.forward())) as ledger,
         ledger.following(module),
     ):
         loss, alive = alive_after(ledger, network.forward, network.user.own_tensors())

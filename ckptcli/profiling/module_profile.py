@@ -113,7 +113,7 @@ class ModulePass:
 
     def measure(self) -> None:
         """Fill in what one pass holds, and how far its values are from the reference's."""
-        from ckptcli.peers.torch_account import account_pass
+        from ckptcli.peers.torch_account_pass import account_pass
 
         network, reference = self.network, self.reference
         if network is None or reference is None:

@@ -119,6 +119,7 @@ GLOSSARY = {
     "in use after backward": "Bytes that are live when the backward pass is over: parameters, "
     "input, output and the gradients of the parameters, by the ledger.",
     "parameter": "Of what is live: a leaf that requires a gradient.",
+    "optimizer": "Of what is live: the state that an optimizer keeps from step to step.",
     "buffer": "Of what is live: a tensor that a PyTorch module keeps beside its parameters, as the "
     "running mean of a batch normalisation.",
     "input": "Of what is live: a leaf that requires no gradient, such as the network's input.",
@@ -348,6 +349,8 @@ ALIASES = {
     "saved_bytes": "saved",
     "saved_tensors": "saved",
     "step_s": "step",
+    "optimizer_bytes": "optimizer",
+    "ledger_peak_step_bytes": "ledger peak",
     "accumulate": "micro-batch",
     "strategies": "strategy",
     "time": "total",
