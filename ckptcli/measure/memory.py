@@ -39,6 +39,8 @@ class LiveTensor:
         source: The line of the program that made it, FILE:LINE; empty if not known.
         module: Of a PyTorch module, the part that made it or that it belongs to, by its path; empty
             elsewhere.
+        held_by: Of a PyTorch module, the steps of the backward pass that hold it, `checkpoint`, or
+            the role and name of what else does; empty if not known.
     """
 
     node: Count | None
@@ -48,6 +50,34 @@ class LiveTensor:
     why: str
     source: str = ""
     module: str = ""
+    held_by: Sequence[str] = ()
+
+
+@dataclass(slots=True)
+class Holder:
+    """What holds storages at the peak of a PyTorch module's pass, and is no step of the backward
+    pass.
+
+    Attributes:
+        name: Name of the argument, path of the attribute, variable of a closure or of the file;
+            empty for the output.
+        role: What it is to the pass.
+        kind: Its class.
+        bytes: What it holds alone, bytes.
+        tensors: How many storages that are.
+        checkpoints: How many checkpoints keep it.
+        all_checkpoints: How many checkpoints the pass made.
+        more_bytes: How much lower the peak is without it, bytes; null where that was not tried.
+    """
+
+    name: str
+    role: Annotated[str, Words(("argument", "closure", "output", "attribute", "global"))]
+    kind: str
+    bytes: Bytes = 0
+    tensors: Count = 0
+    checkpoints: Count = 0
+    all_checkpoints: Count = 0
+    more_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +92,7 @@ class PeakLive:
         phase: The part of the pass that made the peak.
         module: Of a PyTorch module, the part that ran then, was computed again then or whose
             backward ran, by its path; empty elsewhere.
+        holders: What holds some of it beside the backward pass, the most bytes first.
     """
 
     largest: Sequence[LiveTensor]
@@ -70,6 +101,7 @@ class PeakLive:
     bytes_by_why: dict[str, Bytes]
     phase: PeakPhase = "backward"
     module: str = ""
+    holders: Sequence[Holder] = ()
 
     @property
     def fixed_bytes(self) -> int:

@@ -13,14 +13,14 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 
-from ckptcli.measure.memory import LiveTensor, PeakLive
+from ckptcli.measure.memory import Holder, LiveTensor, PeakLive
 from ckptcli.peers.torch_ledger import StorageLedger
 from ckptcli.peers.torch_lines import lines_here
 from ckptcli.peers.torch_paths import WHOLE, Paths
@@ -28,6 +28,7 @@ from ckptcli.peers.torch_storages import storage_key, storages
 
 FORWARD, RECOMPUTE, BACKWARD, STEP = "forward", "recompute", "backward", "step"
 LARGEST_SHOWN = 100
+NOBODY: Mapping[int, Sequence[str]] = {}
 _NO_LINES = ("", "")
 _OUTSIDE = -1
 """The number of a backward pass where none runs."""
@@ -179,22 +180,29 @@ class Account(StorageLedger):
         birth.died = self.tick
         birth.outlives_step = birth.step is None or birth.step != _current_step()
 
-    def live_at_peak(self) -> PeakLive | None:
-        """What was live at the peak, and what ran then; None where nothing was."""
+    def live_at_peak(
+        self, held_by: Mapping[int, Sequence[str]] = NOBODY, holders: Sequence[Holder] = ()
+    ) -> PeakLive | None:
+        """What was live at the peak, and what ran then; None where nothing was.
+
+        `held_by` has the names of a storage's holders by its place in `history`.
+        """
         if self.highest is None:
             return None
-        live = [birth for birth in self.history if birth.lived_at(self.highest.born)]
-        largest = sorted(live, key=lambda birth: -birth.size_bytes)[:LARGEST_SHOWN]
+        tick = self.highest.born
+        live = [(i, birth) for i, birth in enumerate(self.history) if birth.lived_at(tick)]
+        largest = sorted(live, key=lambda found: -found[1].size_bytes)[:LARGEST_SHOWN]
         return PeakLive(
-            largest=tuple(self._as_live(birth) for birth in largest),
-            total_bytes=sum(birth.size_bytes for birth in live),
+            largest=tuple(self._as_live(birth, held_by.get(i, ())) for i, birth in largest),
+            total_bytes=sum(birth.size_bytes for _, birth in live),
             total_tensors=len(live),
             bytes_by_why=self.bytes_by_why(self.highest.born),
             phase=self.highest.phase,
             module=self.highest.path,
+            holders=tuple(holders),
         )
 
-    def _as_live(self, birth: Birth) -> LiveTensor:
+    def _as_live(self, birth: Birth, held_by: Sequence[str]) -> LiveTensor:
         source, library = birth.lines
         return LiveTensor(
             node=None,
@@ -204,6 +212,7 @@ class Account(StorageLedger):
             why=self._why_of(birth),
             source=source or library,
             module=birth.path,
+            held_by=tuple(held_by),
         )
 
     def _why_of(self, birth: Birth) -> str:

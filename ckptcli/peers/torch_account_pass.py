@@ -12,19 +12,17 @@ from typing import Any
 import torch
 
 from ckptcli.measure.memory import Memory, PhaseMemory
-from ckptcli.measure.subject import whole_pass
 from ckptcli.peers.torch_account import Account
-from ckptcli.peers.torch_ledger import counted, counting
+from ckptcli.peers.torch_holders import HolderAccount
+from ckptcli.peers.torch_ledger import counted
 from ckptcli.peers.torch_module import ModuleNetwork
 
 
-def account_pass(network: ModuleNetwork) -> Memory:
-    """What one pass of a module takes, and what was live at its peak; one more is run before."""
-    with (
-        counting(Account, lambda: whole_pass(network)) as account,
-        account.following(network.user.module),
-    ):
-        return _Counted(account, network).memory()
+def account_pass(account: Account, network: ModuleNetwork) -> Memory:
+    """What one pass of a module takes, in an account that is open; its optimizer's step is undone
+    afterwards.
+    """
+    return _Counted(account, network).memory()
 
 
 class _Counted:
@@ -56,7 +54,6 @@ class _Counted:
             watched,
             params_input_bytes=watched.params_input_bytes - held_bytes,
             optimizer_bytes=None if optimizer is None else held_bytes,
-            peak_live=account.live_at_peak(),
         )
         found = replace(memory, phases=tuple(self._phases(memory, begin)))
         if optimizer is not None:
@@ -67,6 +64,8 @@ class _Counted:
         loss = self._network.forward()
         self._account.are([loss], "output")
         self._account.end_forward()
+        if isinstance(self._account, HolderAccount):
+            self._account.root = loss.grad_fn
         self._forward_ends.append(self._account.tick)
         return loss
 

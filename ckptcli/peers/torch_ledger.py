@@ -88,7 +88,7 @@ Ledger = TypeVar("Ledger", bound=StorageLedger)
 
 
 @contextmanager
-def counting(kind: type[Ledger], before: Callable[[], object]) -> Iterator[Ledger]:
+def counting(kind: Callable[[], Ledger], before: Callable[[], object]) -> Iterator[Ledger]:
     """A ledger that counts what is inside, where nothing collects garbage; `before` is a pass that
     is run first, uncounted.
     """

@@ -64,8 +64,12 @@ class UserModule:
     @property
     def has_cache(self) -> bool:
         """Whether it is a model that keeps keys and values for the next token."""
-        configs = (getattr(part, "config", None) for part in self.module.modules())
-        return any(getattr(config, "use_cache", False) is True for config in configs)
+        return bool(self.caching_configs())
+
+    def caching_configs(self) -> list[Any]:
+        """The configurations that say so."""
+        configs = {id(c): c for part in self.module.modules() if (c := vars(part).get("config"))}
+        return [c for c in configs.values() if getattr(c, "use_cache", False) is True]
 
     def state(self) -> list[torch.Tensor]:
         """Parameters and buffers."""
@@ -110,6 +114,11 @@ class ModuleNetwork:
         """What is held of the last output, if it is held until backward is done; bytes."""
         found = tensors_in(self._output, self.user.text)
         return sum({storage_key(s): s.nbytes() for t in found for s in storages(t)}.values())
+
+    @property
+    def held_output(self) -> object:
+        """The last output, if it is held until backward is done; else None."""
+        return self._output
 
     def forward(self) -> torch.Tensor:
         """The loss; nothing refers to the output then, unless the step keeps it."""

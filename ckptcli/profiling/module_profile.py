@@ -113,7 +113,7 @@ class ModulePass:
 
     def measure(self) -> None:
         """Fill in what one pass holds, and how far its values are from the reference's."""
-        from ckptcli.peers.torch_account_pass import account_pass
+        from ckptcli.peers.torch_memory import module_memory
 
         network, reference = self.network, self.reference
         if network is None or reference is None:
@@ -121,7 +121,7 @@ class ModulePass:
         if self.values is None or reference.values is None:
             return
         result = gradients_of(network)
-        memory = account_pass(network)
+        memory = module_memory(network)
         self.row = replace(
             self.row,
             memory=replace(memory, process_peak_bytes=resident_rise_bytes(network)),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
@@ -12,7 +12,6 @@ from ckptcli.cli.json_output import print_json_line
 from ckptcli.cli.screens import open_screen
 from ckptcli.cli.streams import warn
 from ckptcli.errors import UsageError
-from ckptcli.exit_codes import DONE, FAILED, UNTRUSTWORTHY, WRONG
 from ckptcli.options.effects import Subject, takes, without_effect
 from ckptcli.options.subjects import MODULE
 from ckptcli.peers.module_request import ModuleRequest
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
     from ckptcli.cli.line import Line
     from ckptcli.cli.stops import Stops
     from ckptcli.cli.subjects.base import Measurement, SubjectOptions
+    from ckptcli.measure.check import CheckedProgram
     from ckptcli.measure.record import RunRecord
     from ckptcli.options.commands.check import CheckOptions
     from ckptcli.options.commands.run import RunOptions
@@ -55,22 +55,15 @@ class ModuleSubject:
     def profile(self, options: RunOptions) -> ModuleProfile:
         return ModuleProfile(self, options)
 
-    def check(self, options: CheckOptions, engines: Sequence[Engine]) -> int:
-        from ckptcli.cli.module_checks import print_checks
+    def checks(self, options: CheckOptions, engines: Sequence[Engine]) -> Iterator[CheckedProgram]:
+        from ckptcli.measure.check import CheckedProgram
         from ckptcli.profiling.module_check import CheckedModule
 
         warn(self.notes, options.notes.quiet)
         checked = CheckedModule(self.request, options.workload.seed, engines[0])
         warn(checked.notes, options.notes.quiet)
         strategies = checked.strategies(options.strategies.strategy_texts)
-        checks = list(checked.checks(strategies))
-        print_checks(checked.title, checks, options)
-        if any(found.passed is False for found in checks):
-            return WRONG
-        if any(found.failed for found in checks):
-            return FAILED
-        undecided = [found for found in checks if found.passed is None]
-        return UNTRUSTWORTHY if options.strictness.strict and undecided else DONE
+        yield CheckedProgram(checked.title, list(checked.checks(strategies)), MODULE)
 
     def saved(self, options: SavedOptions, engines: Sequence[Engine]) -> None:
         from ckptcli.measure.module_saved import saved_object
