@@ -14,7 +14,6 @@ from ckptcli.cli.streams import warn
 from ckptcli.errors import UsageError
 from ckptcli.options.effects import Subject, takes, without_effect
 from ckptcli.options.subjects import MODULE
-from ckptcli.peers.module_request import ModuleRequest
 
 if TYPE_CHECKING:
     from ckptcli.cli.line import Line
@@ -38,6 +37,8 @@ class ModuleSubject:
     engine_names: Sequence[str] = (ENGINE,)
 
     def __init__(self, options: SubjectOptions, line: Line) -> None:
+        from ckptcli.peers.module_request import ModuleRequest
+
         text = options.peers.module_text or ""
         if set(options.peers.engine_names) - {ENGINE}:
             raise UsageError(
