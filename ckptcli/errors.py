@@ -4,6 +4,7 @@
     ├── UsageError                   2  the command line or a file it names is wrong
     │   ├── UnknownNameError         2  no such strategy, workload, backend, level
     │   ├── GraphFileError           2  a graph file that cannot be read as a program
+    │   ├── ProblemFileError         2  a file that cannot be read as a planning problem
     │   ├── MissingLibraryError      2  a library that an option needs is not installed
     │   ├── ConfigError              2  a burn.toml named by the user that is absent or wrong
     │   └── RecordFileError          2  a saved record that cannot be read back
@@ -21,6 +22,7 @@
     │   ├── BindingError             1  a placeholder without data, or data for something else
     │   ├── InactiveOutputError      1  a gradient of what does not depend on the input
     │   └── HistoryTooLongError      1  a copied history of checkpoints beyond its limit
+    ├── PlanError                    1  a plan that its problem excludes
     ├── ProgramError                 1  a user's own program that failed while running
     └── OutOfMemoryError             1  a network that cannot fit, refused or failed
 
@@ -85,6 +87,10 @@ class UnknownNameError(UsageError):
 
 class GraphFileError(UsageError):
     """A graph file that cannot be read as a program; names file, line and op index."""
+
+
+class ProblemFileError(UsageError):
+    """A file that cannot be read as a planning problem; names the file and the entry."""
 
 
 class MissingLibraryError(UsageError):
@@ -153,6 +159,10 @@ class InactiveOutputError(EngineError):
 
 class HistoryTooLongError(EngineError):
     """A history of checkpoints that would be copied beyond its limit; nothing was copied."""
+
+
+class PlanError(CkptError):
+    """A plan with an action that its problem excludes: a planner's defect, or another's file."""
 
 
 class ProgramError(CkptError):

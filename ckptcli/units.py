@@ -6,6 +6,7 @@ Machine output keeps SI base units; only the screen uses these. An unknown figur
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
@@ -13,6 +14,7 @@ UNKNOWN = "n/a"
 
 _DECIMAL = ("B", "KB", "MB", "GB", "TB", "PB")
 _BINARY = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
+_DECIMAL_NUMBER = re.compile(r"-?[0-9]{1,1000}(\.[0-9]{0,100})?(e[+-]?[0-9]{1,3})?")
 _DURATIONS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 
 SIZE_UNITS = {
@@ -40,6 +42,13 @@ def size(size_bytes: int | None) -> str:
     if power == 0:
         return f"{size_bytes} B"
     return f"{size_bytes / 1024**power:.1f} {_BINARY[power]}"
+
+
+def part(part_bytes: int, whole_bytes: int) -> str:
+    """`89.2 of 98.9 MiB`; each with its unit where these differ."""
+    known, whole = size(part_bytes), size(whole_bytes)
+    number, _, unit = known.partition(" ")
+    return f"{number if whole.endswith(f' {unit}') else known} of {whole}"
 
 
 def duration(time_s: float | None) -> str:
@@ -106,6 +115,23 @@ def parse_size(text: str) -> float:
         ValueError: not a number with one of `SIZE_UNITS`.
     """
     return _parsed(text, SIZE_UNITS)
+
+
+def parse_whole_bytes(text: str) -> int:
+    """The same to the byte, of any size; what is less than a byte is left out.
+
+    Raises:
+        ValueError: not a number with one of `SIZE_UNITS`.
+    """
+    from fractions import Fraction  # on first use: a help text has no use for it
+
+    stripped = text.strip().lower()
+    names = sorted(SIZE_UNITS, key=len, reverse=True)
+    unit = next((name for name in names if stripped.endswith(name.lower())), "B")
+    number = stripped.removesuffix(unit.lower()).strip()
+    if not _DECIMAL_NUMBER.fullmatch(number):
+        raise ValueError(f"`{text}` is not a size")
+    return int(Fraction(number) * int(SIZE_UNITS[unit]))
 
 
 def parse_duration(text: str) -> float:

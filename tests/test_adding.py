@@ -132,6 +132,7 @@ def ckpt(tree: Path) -> Command:
     return call
 
 
+@pytest.mark.slow
 def test_an_op(ckpt: Command, tree: Path) -> None:
     assert "x / 2." in ckpt("ops", "halve")
     leaf = {"op": "leaf", "req": True, "data": [1.0, 2.0, 3.0, 4.0]}
@@ -142,6 +143,7 @@ def test_an_op(ckpt: Command, tree: Path) -> None:
     assert found == [0.5] * 4
 
 
+@pytest.mark.slow
 def test_a_strategy_and_a_policy(ckpt: Command) -> None:
     assert "let go of what is cheap" in ckpt("strategies")
     policy = "remat:policy=sigmoids"
@@ -151,6 +153,7 @@ def test_a_strategy_and_a_policy(ckpt: Command) -> None:
     assert again[policy] == {"matmul": 2}
 
 
+@pytest.mark.slow
 def test_an_array_library(ckpt: Command) -> None:
     assert "abacus" in ckpt("backends")
     data = json.loads(ckpt("run", *SMALL, "--backend", "abacus", "--json"))
@@ -162,6 +165,7 @@ def test_a_workload_and_a_format(ckpt: Command, tree: Path) -> None:
     assert (tree / "a.shout").read_text() == "N = 4, LAYERS = 1"
 
 
+@pytest.mark.slow
 def test_a_figure_of_the_record(ckpt: Command, tree: Path) -> None:
     """One field, described where it is declared: written, read back, in the schema, refused."""
     row = tree / "ckptcli" / "measure" / "row.py"

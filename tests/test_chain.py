@@ -116,10 +116,10 @@ def test_the_left_rule_loses_a_gradient(capsys: pytest.CaptureFixture[str]) -> N
     assert wrong["facts"]["same_bits"] is False
 
 
-@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("merge", "on_value"), [("ptr-eq", [1, 3, 6, 10, 15]), ("dedup", [1, 2, 3, 4, 5])]
 )
+@pytest.mark.slow
 def test_the_repairs_that_the_seed_leaves_untried(
     merge: str, on_value: list[int], capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -331,9 +331,9 @@ def test_long_runs_stop_with_what_is_complete(op: str, tmp_path: Path) -> None:
     assert "Traceback" not in told
 
 
-@pytest.mark.sampled(2)
 @NEEDS_TERMINALS
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.slow
 def test_a_signal_ends_a_run(number: signal.Signals, code: int, tmp_path: Path) -> None:
     ended, told = stopped_in_the_third_round(number, tmp_path / "out")
     assert ended == code, told

@@ -122,10 +122,10 @@ def test_equal_programs_are_rarely_called_different() -> None:
 # Two records.
 
 
-@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("factor", "verdict"), [(1.0, "same"), (1.01, "same"), (1.2, "slower"), (0.8, "faster")]
 )
+@pytest.mark.slow
 def test_verdicts_on_clean_samples(factor: float, verdict: str) -> None:
     comparison = compare(run(), run(factor))
     assert verdicts(run(), run(factor)) == {verdict}

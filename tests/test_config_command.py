@@ -239,6 +239,7 @@ def test_a_variable_of_several_values_is_taken_apart(
     assert setting(ckpt("config", "--json"), variable.lower().replace("_", "-"))[0] == values
 
 
+@pytest.mark.slow
 def test_processes_keep_the_limit_of_time(ckpt: Command) -> None:
     """Each stops at its share, after the nine rounds that any limit leaves."""
     limit = ("--processes", "2", "--max-time", "0.001", "-l", "1", "-n", "8", "--threads", "1")

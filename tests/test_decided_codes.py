@@ -132,6 +132,7 @@ def names_of(capsys: pytest.CaptureFixture[str]) -> dict[str, bool]:
     return {entry["strategy"]: entry["reference"] for entry in data["strategies"]}
 
 
+@pytest.mark.slow
 def test_none_joins_whenever_it_is_not_named(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

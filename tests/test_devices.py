@@ -129,6 +129,7 @@ def test_auto_says_what_it_takes(ckpt: Command) -> None:
 
 
 @pytest.mark.usefixtures("two_gpus")
+@pytest.mark.slow
 def test_a_device_without_a_backend_is_that_of_whichever_library_has_it(ckpt: Command) -> None:
     for device, taken in (("auto", "cuda:0"), ("cuda", "cuda:0"), ("cuda:1", "cuda:1")):
         done = ckpt("log", "--device", device, "-l", "1", "-n", "4")
@@ -228,6 +229,7 @@ def test_a_library_that_misses_a_library_is_told(
 
 
 @pytest.mark.usefixtures("two_gpus")
+@pytest.mark.slow
 def test_a_profile_on_a_device_has_its_clock_and_its_allocators_figures() -> None:
     record = profile(SiluWorkload(2, 8), ["none"], backend=open_backend("fake", "cuda:1"))
     (entry,) = record.rows
@@ -289,6 +291,7 @@ def test_check_takes_finite_differences_in_numpy_where_there_is_no_float64(
     assert "dtype `float64` on Numpy(Cpu)" in refused.err
 
 
+@pytest.mark.slow
 def test_a_profile_tells_bits_that_vary_from_a_wrong_gradient() -> None:
     record = profile(SiluWorkload(3, 8), backend=Wavering(1e-6), plan=Plan(reps=1, warmup=0))
     none, balanced = record.rows

@@ -32,6 +32,7 @@ def test_the_source_distribution_holds_no_test_that_lacks_its_files(tmp_path: Pa
     assert not [name for name in names if name.startswith("tests")]
 
 
+@pytest.mark.slow
 def test_the_step_for_ci_profiles_a_program_of_the_readers(tmp_path: Path) -> None:
     (step,) = re.findall(r"```yaml\n(.*?)```", (ROOT / "README.md").read_text(), flags=re.S)
     assert "pip install -q ckptcli\n" in step

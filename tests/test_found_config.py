@@ -71,6 +71,7 @@ def test_named_it_runs_code(folder: Path) -> None:
     assert (folder / "ran").exists()
 
 
+@pytest.mark.slow
 def test_it_overwrites_nothing_and_writes_no_export(folder: Path) -> None:
     (folder / "run.csv").write_text("precious")
     found(folder, f'[ckpt]\n{SMALL}export = ["run.csv", "new.csv"]\nforce = true\n')
@@ -108,6 +109,7 @@ def test_its_log_file_stays_beside_or_below_it(folder: Path, name: str, is_writt
     assert ("`autodiff.logger.file` is " in done.stderr) != is_written
 
 
+@pytest.mark.slow
 def test_what_it_sets_is_told_unless_the_caller_is_quiet(folder: Path) -> None:
     path = found(folder, f"[ckpt]\n{SMALL}quiet = true\n")
     told = f"note: {path} sets layers, n, quiet\n"

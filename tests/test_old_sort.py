@@ -110,6 +110,7 @@ def test_squares_are_sorted_again_for_each_operand(
     assert found.comparisons == 6 * 2**last - last**2 - 4 * last - 6  # in [] and in the same
 
 
+@pytest.mark.slow
 def test_ten_thousand_squares() -> None:
     found = old_sort_cost(recorded(chain(10_000, lambda y: y * y)))
     assert found is not None

@@ -250,7 +250,7 @@ def test_force_replaces_files_and_nothing_else() -> None:
         for option in options_of(options_class(name))
         if option.name == "force"
     }
-    assert having == {"run", "show", "compare", "config"}
+    assert having == {"run", "show", "compare", "config", "plan"}
     (force,) = [option for option in OPTIONS_OF_RUN if option.name == "force"]
     assert force.help == "Replace files that exist."
 

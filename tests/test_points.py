@@ -231,6 +231,7 @@ def test_finished_gets_what_is_complete_so_far() -> None:
     assert [*dict.fromkeys(seen)] == [(2, True), (4, True), (6, True)]
 
 
+@pytest.mark.slow
 def test_telling_takes_a_share_of_the_time_however_much_there_is_to_tell() -> None:
     """A slow reader is told of few rounds."""
     told: list[int] = []

@@ -48,6 +48,7 @@ def ran(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
     return run
 
 
+@pytest.mark.slow
 def test_a_list_is_one_table(tmp_path: Path) -> None:
     done = ckpt("run", "-l", "1,2", *TINY, "-q", cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")

@@ -82,6 +82,7 @@ def test_the_silu_network_enters_no_room_but_its_own(arguments: tuple[str, ...])
 @pytest.mark.parametrize(
     ("workload", "room"), [("trg", "ckptcli.workloads.trg"), ("silu", "ckptcli.workloads.silu")]
 )
+@pytest.mark.slow
 def test_a_workload_loads_its_own_file_alone(workload: str, room: str) -> None:
     sizes = ("--steps", "1", "--chi", "2") if workload == "trg" else SILU[2:]
     modules = loaded("log", "--workload", workload, *sizes)

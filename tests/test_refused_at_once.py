@@ -66,6 +66,7 @@ def test_of_two_writers_of_a_file_neither_is_lost_in_silence(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("form", ["run", "log"])
+@pytest.mark.slow
 def test_a_name_that_the_system_cannot_write_is_an_error_of_one_line(
     tmp_path: Path, form: str
 ) -> None:

@@ -62,6 +62,7 @@ def webs(draw: st.DrawFn) -> LayerBytes:
 
 @given(webs(), st.integers(1, 4))
 @settings(max_examples=300, deadline=None)
+@pytest.mark.slow
 def test_whatever_layers_pass_on_the_peak_is_at_most_that_by_count(
     layers: LayerBytes, parts: int
 ) -> None:

@@ -183,6 +183,7 @@ def test_equal_layers_are_cut_by_count(layers: int) -> None:
 
 
 @pytest.mark.parametrize("steps", [6, 8])
+@pytest.mark.slow
 def test_steps_of_the_trg_grow_and_peak_lower_by_bytes(steps: int) -> None:
     workload = TrgWorkload(steps)
     by_bytes, by_count = measured(workload, "sqrt"), measured(workload, "sqrt:count")
@@ -238,6 +239,7 @@ def test_the_explained_log_has_the_reason(
     assert "; by count they are the same" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_the_perturbed_strategy_cuts_by_bytes_too(capsys: pytest.CaptureFixture[str]) -> None:
     command = ["check", "--workload", "trg", "--steps", "6", "-s", "sqrt"]
     assert run_command([*command, "--perturb-replay", "sign:4,a,5"]) == 5

@@ -63,6 +63,7 @@ def test_a_result_that_is_cut_off_ends_with_1(
 @needs_full
 @pytest.mark.parametrize("unbuffered", [True, False], ids=["unbuffered", "buffered"])
 @pytest.mark.parametrize("arguments", [["--version"], ["ops", "mul"]])
+@pytest.mark.slow
 def test_a_full_file_system_ends_with_1(arguments: list[str], unbuffered: bool) -> None:
     with FULL.open("wb") as full:
         done = subprocess.run(

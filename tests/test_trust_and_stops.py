@@ -40,6 +40,7 @@ def is_alive(pid: int) -> bool:
         return False
 
 
+@pytest.mark.slow
 def test_measuring_processes_run_no_module_of_the_current_directory(tmp_path: Path) -> None:
     for name in SHADOWS:
         (tmp_path / f"{name}.py").write_text(f"open('ran-{name}', 'w')\nraise SystemExit(9)\n")

@@ -70,7 +70,6 @@ def with_evil_texts(evil_text: str = EVIL) -> tuple[dict[str, Any], dict[str, An
     return whole, evil
 
 
-@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -81,6 +80,7 @@ def with_evil_texts(evil_text: str = EVIL) -> tuple[dict[str, Any], dict[str, An
     ],
     ids=lambda arguments: " ".join(arguments),
 )
+@pytest.mark.slow
 def test_a_record(tmp_path: Path, arguments: list[str]) -> None:
     whole, evil = with_evil_texts()
     (tmp_path / "a.json").write_text(json.dumps(whole))
@@ -174,6 +174,7 @@ def test_a_burn_toml(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.name != "posix", reason="needs a file system that takes any name")
+@pytest.mark.slow
 def test_names_of_files_and_lines_of_a_users_file(tmp_path: Path) -> None:
     name = EVIL.replace("/", "")
     folder = tmp_path / name
@@ -188,6 +189,7 @@ def test_names_of_files_and_lines_of_a_users_file(tmp_path: Path) -> None:
     assert "\\x1b" in shown(ckpt(folder, "show", name))
 
 
+@pytest.mark.slow
 def test_an_export_to_a_terminal(tmp_path: Path) -> None:
     pty = pytest.importorskip("pty")
     _, evil = with_evil_texts()

@@ -26,6 +26,7 @@ COMMANDS = {
     "log": "Print which values a backward pass retrieves and which nodes are computed again.",
     "check": "Prove that a strategy changes no gradient and no recomputed value.",
     "saved": "List what each strategy holds after the forward pass, and why.",
+    "plan": "Plan what to keep and what to compute again within a memory budget.",
     "compare": "Compare saved runs: memory exactly, time with an interval and a verdict.",
     "show": "Show a saved run again: its screen, statistics, histogram, timeline.",
     "explain": "Define a word or a metric of the output.",

@@ -81,6 +81,13 @@ def _faults() -> Names:
     return dict.fromkeys((*KINDS, SIGN))
 
 
+def _planners() -> Names:
+    from ckptcli.planning.planners.registry import AUTO, registry
+
+    planners = {name: planner.summary for name, planner in registry().items()}
+    return {AUTO: "all that fit, and the best of their plans", **planners}
+
+
 def glossary() -> Names:
     """The words that `ckpt explain` defines."""
     from ckptcli.report.glossary import defined_terms
@@ -97,6 +104,7 @@ NAMES: dict[str, Callable[[], Names]] = {
     "level": _levels,
     "format": _formats,
     "fault": _faults,
+    "planner": _planners,
 }
 """By the word that an option declares."""
 

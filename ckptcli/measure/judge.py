@@ -18,6 +18,9 @@ from ckptcli.measure.record import RunRecord
 from ckptcli.measure.row import Judgement, Row
 from ckptcli.measure.trace import NodeFate
 
+MOSTLY = 0.9
+"""Of a peak, what leaves too little for any checkpoint to spare."""
+
 NOTHING_HELD = "nothing to drop: backward needs no intermediate value"
 _LARGER = "checkpoint larger blocks (-s remat:every=K)"
 _BLOCKS = "checkpoint larger blocks: put layers into modules, each of which is one child"
@@ -41,12 +44,13 @@ def judge(row: Row, base: Row, record: RunRecord) -> Judgement | None:
         return compiled
     held, peak = _held(now, before), (now.peak_bytes or 0, before.peak_bytes or 0)
     if _is_more(*held) or _is_more(*peak):
-        return Judgement("worse", _worse_reason(held, peak) + _advice(record))
+        return Judgement("worse", _worse_reason(held, peak) + _advice(now, record))
     if _is_less(*peak):
         return Judgement("effective", f"peak {units.change(*peak)}")
     if _is_less(*held):
         return Judgement("held only", _held_only_reason(now, held))
-    return Judgement("no effect", _no_effect_reason(row, base) + _no_effect_advice(base, record))
+    advice = _advice(now, record) if before.saved_bytes else ""
+    return Judgement("no effect", _no_effect_reason(row, base) + advice)
 
 
 def is_wrong(row: Row, base: Row) -> bool:
@@ -128,14 +132,26 @@ def _no_effect_elsewhere(row: Row, base: Row) -> str:
     return "the inputs that checkpoints keep are as large as what they spare"
 
 
-def _no_effect_advice(base: Row, record: RunRecord) -> str:
-    holds = base.memory is not None and base.memory.saved_bytes
-    return _advice(record) if holds else ""
+def all_fixed(memory: Memory) -> str | None:
+    """That no checkpoint can help, where nearly all of a module's peak is what none changes."""
+    live = memory.peak_live
+    if live is None or not live.module or live.fixed_bytes < MOSTLY * live.total_bytes:
+        return None
+    return (
+        f"no checkpoint can help: {units.part(live.fixed_bytes, live.total_bytes)} are parameters"
+        + (
+            ", their gradients and the optimizer's state"
+            if "optimizer" in live.bytes_by_why
+            else " and their gradients"
+        )
+    )
 
 
-def _advice(record: RunRecord) -> str:
-    """What to do with a module of the user's own where checkpoints spare nothing."""
-    if not record.children:
+def _advice(now: Memory, record: RunRecord) -> str:
+    """What to do with a module of the user's own where checkpoints spare nothing; nothing where
+    nothing can be done, which its reading says.
+    """
+    if not record.children or all_fixed(now) is not None:
         return ""
     return f"; {_LARGER if record.workload.get('has_caller') else _BLOCKS}"
 

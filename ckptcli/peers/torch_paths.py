@@ -11,8 +11,9 @@ from typing import Any
 
 import torch
 
-WHOLE = "(module)"
-"""The path of the module itself."""
+from ckptcli.measure.memory import WHOLE_MODULE
+
+WHOLE = WHOLE_MODULE
 
 Entered = Callable[[str, torch.nn.Module], None]
 

@@ -18,9 +18,6 @@ from ckptcli.measure.memory import PeakLive
 from ckptcli.measure.record import RunRecord
 from ckptcli.measure.trace import TimelinePoint, Trace
 
-HIGHEST_POINT = "live at the highest point of backward"
-"""What the lists and bars of what was live are called."""
-
 MOST_COLUMNS = 360
 """More columns than this are narrower than a reader can point at."""
 
@@ -99,6 +96,12 @@ def curve(name: str, trace: Trace, series: int = 0) -> Curve:
     points = trace.timeline
     border = next((i for i, p in enumerate(points) if p.phase != "forward"), len(points))
     return Curve(name, points[:border], points[border:], trace.ops_per_point, series)
+
+
+def live_title(known: Iterable[PeakLive]) -> str:
+    """What the lists and bars of what was live are called: of a module it is the whole pass's."""
+    which = "the pass" if any(live.module for live in known) else "backward"
+    return f"live at the highest point of {which}"
 
 
 def live_when_highest(record: RunRecord) -> list[tuple[int, str, PeakLive]]:

@@ -108,8 +108,9 @@ GLOSSARY = {
     "workspace": "Arrays that a kernel allocates and frees before it returns, which the ledger "
     "cannot see: how much the peak is above the ledger peak. Bytes, a bound; n/a where nobody "
     "tells.",
-    "highest point": "The op of the backward pass during which most bytes are live by the ledger. "
-    "Bars and lists show what is live there, and why.",
+    "highest point": "The op of the backward pass, of a PyTorch module that of the whole pass, "
+    "during which most bytes are live by the ledger. Bars and lists show what is live there, and "
+    "why.",
     "process peak": "How far the resident memory of the process rose above what it had before a "
     "pass: what the system saw, beside what the ledger counted. Of a compiled program it is that "
     "of a fresh process, which loads the program and runs it once. n/a where it cannot be had.",
@@ -118,6 +119,9 @@ GLOSSARY = {
     "in use after backward": "Bytes that are live when the backward pass is over: parameters, "
     "input, output and the gradients of the parameters, by the ledger.",
     "parameter": "Of what is live: a leaf that requires a gradient.",
+    "optimizer": "Of what is live: the state that an optimizer keeps from step to step.",
+    "buffer": "Of what is live: a tensor that a PyTorch module keeps beside its parameters, as the "
+    "running mean of a batch normalisation.",
     "input": "Of what is live: a leaf that requires no gradient, such as the network's input.",
     "output": "Of what is live: the value that `backward()` was called on, or another value that "
     "the forward pass left in the caller's hands.",
@@ -157,8 +161,12 @@ GLOSSARY = {
     # Time.
     "forward": "Seconds of the forward pass: the median over the rounds.",
     "backward": "Seconds of the backward pass, recomputation included: the median over the rounds.",
-    "total": "Seconds of forward and backward pass together, summed in each round: the median over "
-    "the rounds. `--fail-on` calls it `time`.",
+    "step": "Seconds of the optimizer's step, of a PyTorch module that is trained with one: the "
+    "median over the rounds.",
+    "micro-batch": "A forward and a backward pass of several before the optimizer's step, whose "
+    "gradients add up (`--accumulate`).",
+    "total": "Seconds of all phases together, summed in each round: the median over the rounds. "
+    "`--fail-on` calls it `time`.",
     "round": "Every strategy timed once, in an order that is reversed every other round, so that "
     "all share the drift of the machine.",
     "rep": "One pass of one strategy; `rep 0` is the first of the warm-up.",
@@ -340,6 +348,10 @@ ALIASES = {
     "rounds": "round",
     "saved_bytes": "saved",
     "saved_tensors": "saved",
+    "step_s": "step",
+    "optimizer_bytes": "optimizer",
+    "ledger_peak_step_bytes": "ledger peak",
+    "accumulate": "micro-batch",
     "strategies": "strategy",
     "time": "total",
     "total_s": "total",

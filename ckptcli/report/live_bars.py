@@ -1,4 +1,4 @@
-"""What is live at the highest point of backward, a bar a row of the record on one common scale."""
+"""What is live at the highest point, a bar a row of the record on one common scale."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from rich.text import Text
 from ckptcli import units
 from ckptcli.measure.memory import PeakLive
 from ckptcli.measure.record import RunRecord
-from ckptcli.report.charts import HIGHEST_POINT, live_when_highest
+from ckptcli.report.charts import live_title, live_when_highest
 from ckptcli.report.looks import Look, bytes_by_look, legend_of, why_look
 from ckptcli.report.screen import TOGETHER, Screen
 from ckptcli.report.timeline_text import FEWEST_COLUMNS, beside, name_width, picture_width
@@ -31,7 +31,8 @@ def live_bars(record: RunRecord, screen: Screen) -> list[Text]:
     lengths = [dict(_lengths(live, columns, scale)) for _, _, live in known]
     whys = legend_of(why for drawn in lengths for why, length in drawn.items() if length)
     legend = ", ".join(f"{_glyph(why_look(why), screen)}{TOGETHER}{why}" for why in whys)
-    lines = [screen.wrapped(f"{HIGHEST_POINT}: {legend}")]
+    head = live_title(live for _, _, live in known)
+    lines = [screen.wrapped(f"{head}: {legend}")]
     for (_, name, live), drawn in zip(known, lengths):
         line = Text(beside(visible(name), room))
         for why, length in drawn.items():

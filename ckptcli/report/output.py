@@ -10,6 +10,7 @@ import contextlib
 import os
 import stat
 import weakref
+from collections.abc import Iterable
 from itertools import count
 from pathlib import Path
 from types import TracebackType
@@ -59,13 +60,21 @@ class OutputFile:
                 is what it was before.
         """
         content = data.encode("utf-8", "backslashreplace") if isinstance(data, str) else data
+        self.write_parts([content])
+
+    def write_parts(self, parts: Iterable[bytes]) -> None:
+        """The same with a content that is made while it is written.
+
+        Raises:
+            OutputFileError: as `write`.
+        """
         if _identity(self.target) not in self._known:
             raise OutputFileError(
                 f"`{self.path}` was written by another process meanwhile, and is left as it is",
                 "export each run to a file of its own",
             )
         try:
-            self._replace(content)
+            self._replace(parts)
         except OSError as error:
             raise OutputFileError(
                 f"`{self.path}` cannot be written: {_reason(error)}",
@@ -94,14 +103,16 @@ class OutputFile:
     ) -> None:
         self.close()
 
-    def _replace(self, content: bytes) -> None:
+    def _replace(self, parts: Iterable[bytes]) -> None:
         """Write beside the target, then rename; whatever interrupts leaves no temporary file."""
         try:
             if self._descriptor is None:
                 self._open_temporary()
             assert self._descriptor is not None
             assert self._temporary is not None
-            _write_all(self._descriptor, content)
+            for part in parts:
+                _write_all(self._descriptor, part)
+            os.fsync(self._descriptor)
             self._keep_mode(self._temporary)
             self._known.add(_identity(self._temporary))
             os.replace(self._temporary, self.target)
@@ -165,11 +176,10 @@ def _exists(path: Path) -> bool:
 
 
 def _write_all(descriptor: int, content: bytes) -> None:
-    """All of it, on the disk."""
+    """All of it, to the system."""
     left = memoryview(content)
     while left:
         left = left[os.write(descriptor, left) :]
-    os.fsync(descriptor)
 
 
 def _reason(error: OSError) -> str:

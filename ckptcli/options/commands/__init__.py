@@ -16,6 +16,7 @@ COMMANDS = {
     "saved": "ckptcli.options.commands.saved:SavedOptions",
     "compare": "ckptcli.options.commands.compare:CompareOptions",
     "show": "ckptcli.options.commands.show:ShowOptions",
+    "plan": "ckptcli.options.commands.plan:PlanOptions",
     "config": "ckptcli.options.commands.run:RunOptions",
     "ops": "ckptcli.options.commands.list:ListOptions",
     "backends": "ckptcli.options.commands.list:ListOptions",

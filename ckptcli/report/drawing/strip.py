@@ -94,7 +94,7 @@ def node_text(node: NodeFate) -> str:
 
 
 def live_bars(record: RunRecord) -> Markup:
-    """What is live at the highest point of backward, a bar a row, on one scale."""
+    """What is live at the highest point, a bar a row, on one scale."""
     known = live_when_highest(record)
     most = max((live.total_bytes for _, _, live in known), default=0)
     whys = legend_of(why for _, _, live in known for why in live.bytes_by_why)

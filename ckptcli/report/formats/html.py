@@ -11,7 +11,7 @@ from typing import ClassVar
 
 from ckptcli.measure.record import SCHEMA, RunRecord
 from ckptcli.report import run_table, surroundings
-from ckptcli.report.charts import HIGHEST_POINT, live_when_highest
+from ckptcli.report.charts import live_title, live_when_highest
 from ckptcli.report.compiled_table import EXPLANATION as COMPILED_EXPLANATION, compiled_table
 from ckptcli.report.drawing.markup import Markup, element
 from ckptcli.report.drawing.samples import samples_svg
@@ -22,6 +22,7 @@ from ckptcli.report.drawing.tables import bullets, cards, facts, log_details, ta
 from ckptcli.report.drawing.timeline import timeline_svg
 from ckptcli.report.formats.base import register
 from ckptcli.report.gradient_table import EXPLANATION, gradient_lines, gradient_table
+from ckptcli.report.phase_table import phase_table
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 
@@ -61,6 +62,7 @@ def _body(record: RunRecord) -> Iterator[Markup]:
     )
     yield from _gradients(record)
     yield from _compiled(record)
+    yield from _phases(record)
     if record.warnings:
         yield _section("Warnings", bullets(record.warnings))
     yield from _pictures(record)
@@ -103,6 +105,13 @@ def _compiled(record: RunRecord) -> Iterator[Markup]:
         yield _section("What the compiled program takes", table(compiled), said)
 
 
+def _phases(record: RunRecord) -> Iterator[Markup]:
+    """What is live before and after each phase of a step of training."""
+    phases = phase_table(record)
+    if phases is not None:
+        yield _section("The phases of a step", table(phases))
+
+
 def _bars(record: RunRecord) -> str:
     return "Bars: 95 % intervals of the medians. " if run_table.has_intervals(record) else ""
 
@@ -141,8 +150,9 @@ def _pictures_of(record: RunRecord, which: str) -> Iterator[Markup]:
             "which the peak has on top. Point at a column for node, op, shape and bytes."
         )
         yield _figure(f"Live bytes over the pass{which}", "timeline", timeline, caption)
-    if live_when_highest(record):
-        yield _section(f"{HIGHEST_POINT.capitalize()}{which}", live_bars(record))
+    known = [live for _, _, live in live_when_highest(record)]
+    if known:
+        yield _section(f"{live_title(known).capitalize()}{which}", live_bars(record))
 
 
 def _pass_sections(record: RunRecord) -> Iterator[Markup]:

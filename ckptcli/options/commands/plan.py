@@ -1,0 +1,112 @@
+"""The options of `ckpt plan`."""
+
+from __future__ import annotations
+
+from ckptcli.options.group import Options, group
+from ckptcli.options.option import option
+from ckptcli.options.output import JsonOptions, QuietOptions, ScreenOptions
+from ckptcli.options.program import ConfigOptions
+
+_ONCE = "it is what this plan is for"
+
+
+class ProblemOptions(Options):
+    """What is planned, and with how much."""
+
+    graph_path: str | None = option(
+        None,
+        "The problem, a JSON file: a dag, a chain, steps or a knapsack; - is stdin.",
+        key="graph",
+        metavar="FILE",
+        names="file",
+        not_in_settings=_ONCE,
+    )
+    budget_text: str | None = option(
+        None,
+        "The most that may be resident at once: a number in the file's unit, or 64MiB, 8GB.",
+        key="budget",
+        metavar="SIZE",
+        not_in_settings=_ONCE,
+    )
+    slots: int | None = option(
+        None,
+        "Of steps: how many slots there are, x_0's among them.",
+        metavar="S",
+        at_least=1,
+        not_in_settings=_ONCE,
+    )
+    disk: int = option(
+        0,
+        "Of steps: how many more states fit on disk.",
+        metavar="D",
+        at_least=0,
+        not_in_settings=_ONCE,
+    )
+    write_cost: float = option(
+        1.0,
+        "Of steps: what writing a state to disk costs, in advances.",
+        metavar="W",
+        at_least=0,
+        not_in_settings=_ONCE,
+    )
+    read_cost: float = option(
+        1.0,
+        "Of steps: what reading it costs.",
+        metavar="R",
+        at_least=0,
+        not_in_settings=_ONCE,
+    )
+
+
+class PlannerOptions(Options):
+    """Who plans."""
+
+    planner_name: str = option(
+        "auto",
+        "Who plans; auto asks all that fit and takes the best; a wrong name lists them.",
+        section="How to measure",
+        key="planner",
+        metavar="NAME",
+        names="planner",
+    )
+    time_limit_s: float = option(
+        5.0,
+        "How long searches may take together; closed forms and plain rules take what they take.",
+        section="How to measure",
+        key="time-limit",
+        metavar="SECONDS",
+        at_least=0,
+        at_most=1e8,
+    )
+
+
+class ActionsOptions(Options):
+    """Where the schedule goes."""
+
+    actions_path: str | None = option(
+        None,
+        "Write the schedule, an action a line, however long.",
+        section="Output",
+        key="actions",
+        metavar="FILE",
+        names="file",
+        not_in_settings="a file is written where the command line says so",
+    )
+    force: bool = option(
+        False,
+        "Replace a file that exists.",
+        section="Output",
+        not_from_found="which lets files be overwritten",
+    )
+
+
+class PlanOptions(Options):
+    """`ckpt plan`."""
+
+    problem: ProblemOptions = group(ProblemOptions)
+    planner: PlannerOptions = group(PlannerOptions)
+    data: JsonOptions = group(JsonOptions, as_json={"help": "Print one JSON object, ckpt.plan/1."})
+    actions: ActionsOptions = group(ActionsOptions)
+    screen: ScreenOptions = group(ScreenOptions)
+    notes: QuietOptions = group(QuietOptions)
+    settings: ConfigOptions = group(ConfigOptions)

@@ -1,0 +1,135 @@
+"""Makes a plan: asks planners, plays what they draft, takes the best."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ckptcli.planning.plan import MOST_ACTIONS, Attempt, Plan
+from ckptcli.planning.planners.base import Draft, Floor, Planner, Request
+from ckptcli.planning.planners.registry import AUTO, planners_for
+from ckptcli.planning.play.base import Played, play
+from ckptcli.planning.problems.base import Number, Problem
+
+
+def make_plan(problem: Problem, request: Request, planner: str = AUTO) -> Plan:
+    """The best plan of the planner, or of all that fit the problem's kind and size.
+
+    Raises:
+        UnknownNameError: no planner has this name.
+        UsageError: the planner is for another kind of problem, or the request lacks what it needs.
+        PlanError: a planner drafted what the problem excludes, which is a defect.
+    """
+    return _Asking(problem, request).of(planners_for(planner, problem), planner)
+
+
+def judged(problem: Problem, request: Request, name: str, draft: Draft) -> Plan:
+    """A draft as a plan: played, unless it is too long, and feasible if its peak is in the budget.
+
+    Raises:
+        PlanError: the draft is not possible.
+    """
+    nothing = Plan(problem, request.budget, name, False)
+    if draft.actions is None:
+        return nothing
+    if draft.length is None or draft.length <= MOST_ACTIONS:
+        actions = tuple(draft.actions())
+        played = play(problem, actions)
+        found = replace(nothing, actions=lambda: actions, length=len(actions))
+    else:
+        assert draft.cost is not None
+        assert draft.peak is not None
+        played = Played(draft.cost, draft.peak, 0, "tape")
+        found = replace(nothing, actions=draft.actions, length=draft.length)
+    if not request.fits(played.peak):
+        return replace(nothing, min_budget=played.peak)
+    return replace(
+        found,
+        feasible=True,
+        runs=played.runs,
+        cost=played.cost,
+        peak=played.peak,
+        recomputed=played.cost - problem.base_cost,
+        evaluations=played.evaluations or None,
+        saved=draft.saved,
+        limits=draft.limits,
+        min_budget=played.peak,
+    )
+
+
+class _Asking:
+    """The plans so far, and the bounds that every planner adds to."""
+
+    def __init__(self, problem: Problem, request: Request) -> None:
+        self.problem = problem
+        self.request = request
+        self.best: Plan | None = None
+        self.lower_bound: Number | None = None
+        self.floor: Floor | None = None
+        self.min_budget: int | None = None
+        self.attempts: list[Attempt] = []
+        self.limits: list[str] = []
+
+    def of(self, planners: Sequence[Planner], name: str) -> Plan:
+        """Ask each in turn; what is proved needs no further planner."""
+        for planner in planners:
+            why = planner.too_large(self.problem) if len(planners) > 1 else ""
+            if why:
+                self.attempts.append(Attempt(planner.keyword, None, None, why))
+            elif not self._is_decided():
+                self._ask(planner)
+        return self._answer(name)
+
+    def _ask(self, planner: Planner) -> None:
+        known = self.best.cost if self.best else None
+        request = replace(self.request, best_cost=known)
+        draft = planner.draft(self.problem, request)
+        plan = judged(self.problem, request, planner.keyword, draft)
+        if draft.lower_bound is not None:
+            self.lower_bound = max(draft.lower_bound, self.lower_bound or 0)
+        if draft.floor is not None and (self.floor is None or draft.floor.bytes > self.floor.bytes):
+            self.floor = draft.floor
+        for budget in (draft.min_budget, plan.min_budget):
+            if budget is not None and (self.min_budget is None or budget < self.min_budget):
+                self.min_budget = budget
+        self.limits += [limit for limit in draft.limits if limit not in self.limits]
+        note = planner.guarantee if plan.feasible else "no plan within the budget"
+        self.attempts.append(Attempt(planner.keyword, plan.cost, plan.peak, note))
+        if plan.feasible and (self.best is None or _merit(plan) < _merit(self.best)):
+            self.best = plan
+
+    def _is_decided(self) -> bool:
+        """Whether a plan is proved to be best, or none to be possible."""
+        if self.best is not None:
+            return self._is_proved(self.best)
+        least = self.min_budget
+        return least is not None and self._least_is_proved() and not self.request.fits(least)
+
+    def _is_proved(self, plan: Plan) -> bool:
+        if self.lower_bound is None or plan.cost is None:
+            return False
+        return plan.cost <= self.lower_bound
+
+    def _least_is_proved(self) -> bool:
+        return self.floor is not None and self.floor.bytes == self.min_budget
+
+    def _answer(self, name: str) -> Plan:
+        best = self.best or Plan(self.problem, self.request.budget, name, False)
+        is_proved = self._is_proved(best)
+        return replace(
+            best,
+            min_budget=self.min_budget,
+            min_budget_proved=self._least_is_proved(),
+            floor=self.floor,
+            lower_bound=self.lower_bound,
+            proved_optimal=is_proved,
+            limits=() if is_proved else tuple(self.limits),
+            attempts=tuple(self.attempts),
+        )
+
+
+def _merit(plan: Plan) -> tuple[Number, int, int]:
+    """Ties store rather than compute again."""
+    assert plan.cost is not None
+    assert plan.peak is not None
+    return plan.cost, plan.evaluations or 0, plan.peak
