@@ -193,7 +193,9 @@ class Memory:
     @property
     @derived
     def workspace_bytes(self) -> Bytes | None:
-        """What kernels need on top of the exact peak, a bound, bytes; null if not known."""
+        """What kernels need on top of the exact peak, bytes: a bound, of a PyTorch module what its
+        allocator tells; null if not known.
+        """
         if self.traced_peak_forward_bytes is None or self.traced_peak_backward_bytes is None:
             return None
         return (self.peak_bytes or 0) - (self.ledger_peak_bytes or 0)

@@ -1,4 +1,8 @@
-"""The memory of a PyTorch module's pass: its account, what the peak consists of, who holds it."""
+"""The memory of a PyTorch module's pass: its account, what the peak consists of, who holds it.
+
+The peak in two figures: the ledger's, which counts tensors, and the allocator's, which has what
+kernels take for themselves on top.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +14,7 @@ import torch
 from ckptcli.measure.memory import Memory, PeakLive
 from ckptcli.measure.rounds import collector_off
 from ckptcli.peers.torch_account import FORWARD, Account
+from ckptcli.peers.torch_allocator import allocator_peaks
 from ckptcli.peers.torch_arguments import ARGUMENT, Arguments
 from ckptcli.peers.torch_holders import HolderAccount
 from ckptcli.peers.torch_ledger import counted, counting
@@ -17,12 +22,19 @@ from ckptcli.peers.torch_module import ModuleNetwork
 
 
 def module_memory(network: ModuleNetwork) -> Memory:
-    """What one pass of a module takes, and what was live at its peak; two more are run."""
+    """What one pass of a module takes, and what was live at its peak; some more are run."""
     with (
         counting(Account, network.forward, network.backward) as account,
         account.following(network.user.module),
     ):
         memory = _counted(account, network)
+    peaks, before_bytes = allocator_peaks(network), memory.params_input_bytes
+    if peaks is not None and before_bytes is not None:
+        memory = replace(
+            memory,
+            traced_peak_forward_bytes=before_bytes + peaks.forward_bytes,
+            traced_peak_backward_bytes=before_bytes + peaks.backward_bytes,
+        )
     return replace(memory, peak_live=_with_holders(account, network))
 
 

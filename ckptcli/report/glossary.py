@@ -106,8 +106,9 @@ GLOSSARY = {
     "workspace of kernels. `--fail-on` calls it `ledger_peak_bytes`; pictures of the pass are this "
     "high.",
     "workspace": "Arrays that a kernel allocates and frees before it returns, which the ledger "
-    "cannot see: how much the peak is above the ledger peak. Bytes, a bound; n/a where nobody "
-    "tells.",
+    "cannot see: how much the peak is above the ledger peak. Bytes, a bound; of a PyTorch module "
+    "by its allocator's own account, and so with what PyTorch makes without an op, as the random "
+    "states that checkpoints keep. n/a where nobody tells.",
     "highest point": "The op of the backward pass, of a PyTorch module that of the whole pass, "
     "during which most bytes are live by the ledger. Bars and lists show what is live there, and "
     "why.",
@@ -329,6 +330,8 @@ ALIASES = {
     "peak_bytes": "peak",
     "peak_forward_bytes": "peak",
     "kernel temporaries": "workspace",
+    "kernel scratch": "workspace",
+    "scratch": "workspace",
     "peak_live": "highest point",
     "workspace_bytes": "workspace",
     "peers": "peer",
