@@ -205,6 +205,7 @@ def test_csv_has_a_row_for_each_sample(record: RunRecord) -> None:
                 repr(sample.total_s),
                 str(sample.repeats),
                 *([""] * 5 if strategy.compiled is None else map(str, of_program(strategy))),
+                "",  # no step
                 *map(repr, strategy.point.values()),
             ]
             position += 1

@@ -76,13 +76,14 @@ def test_the_figure_is_that_of_the_profiler(file: str, name: str) -> None:
     """PyTorch's own tracing profiler, over the whole pass at once."""
     from torch.profiler import ProfilerActivity, profile
 
-    from ckptcli.peers.torch_allocator import allocator_peaks
+    from ckptcli.peers.module_request import ModuleRequest
+    from ckptcli.peers.torch_allocator import allocator_rises
     from ckptcli.peers.torch_loading import load_module
     from ckptcli.peers.torch_module import ModuleNetwork
 
-    network = ModuleNetwork(load_module(f"{file}:{name}", 0), 0)
+    network = ModuleNetwork(load_module(ModuleRequest(f"{file}:{name}"), 0), 0)
     network.backward(network.forward())
-    found = allocator_peaks(network)
+    found = allocator_rises(network)
     assert found is not None
     with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as recorded:
         result = network.backward(network.forward())

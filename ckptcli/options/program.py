@@ -102,6 +102,19 @@ class BlockOptions(Options):
     )
 
 
+class TrainingOptions(Options):
+    """How a module of the user's own is trained."""
+
+    accumulate: int | None = option(
+        None,
+        "With --module: micro-batches, the input as it is each time, before a step.",
+        metavar="K",
+        at_least=1,
+        subjects=frozenset({MODULE}),
+        default_text="1, or what its step says",
+    )
+
+
 class FunctionOptions(Options):
     """A function of the user's own in JAX, which no engine need be named for."""
 

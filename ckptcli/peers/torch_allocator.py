@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeVar
 
 import torch
@@ -26,46 +27,53 @@ Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, slots=True)
-class Rise:
-    """How far a phase raised what is allocated: at most, and at its end; bytes."""
-
-    highest_bytes: int
-    left_bytes: int
-
-
-@dataclass(frozen=True, slots=True)
-class AllocatorPeaks:
-    """Above what is there before the pass, bytes."""
+class Rises:
+    """How far each phase raised what is allocated above what is there before the pass, at most;
+    bytes, and None for a step that the pass does not have.
+    """
 
     forward_bytes: int
     backward_bytes: int
+    step_bytes: int | None
 
 
-def allocator_peaks(network: ModuleNetwork) -> AllocatorPeaks | None:
-    """The allocator's peak in each phase of one pass; None where this PyTorch does not tell."""
+class _Recorder:
+    """What is allocated now above the beginning, bytes."""
+
+    def __init__(self) -> None:
+        self.now_bytes = 0
+
+    def highest(self, call: Callable[[], Result]) -> tuple[Result, int]:
+        """What the call gives, and the most that is allocated in it."""
+        enable, disable = (getattr(torch.autograd, name) for name in _RECORDER)
+        enable(_settings())
+        try:
+            result = call()
+        finally:
+            threads = disable()
+        highest_bytes = self.now_bytes
+        for event in (event for thread in threads for event in thread):
+            if event.kind() == _ALLOCATION:
+                self.now_bytes += event.cpu_memory_usage()
+                highest_bytes = max(highest_bytes, self.now_bytes)
+        return result, highest_bytes
+
+
+def allocator_rises(network: ModuleNetwork) -> Rises | None:
+    """The allocator's rise in each phase of one pass; None where this PyTorch does not tell."""
     if not all(hasattr(torch.autograd, name) for name in _RECORDER):
         return None
+    recorder, forwards, backwards, step_bytes = _Recorder(), [0], [0], None
     with collector_off():
-        state, forward = _recorded(network.forward)
-        result, backward = _recorded(lambda: network.backward(state))
-        del result
-    return AllocatorPeaks(forward.highest_bytes, forward.left_bytes + backward.highest_bytes)
-
-
-def _recorded(call: Callable[[], Result]) -> tuple[Result, Rise]:
-    """What the call gives, and how far it raised what is allocated."""
-    enable, disable = (getattr(torch.autograd, name) for name in _RECORDER)
-    enable(_settings())
-    try:
-        result = call()
-    finally:
-        threads = disable()
-    now_bytes = highest_bytes = 0
-    for event in (event for thread in threads for event in thread):
-        if event.kind() == _ALLOCATION:
-            now_bytes += event.cpu_memory_usage()
-            highest_bytes = max(highest_bytes, now_bytes)
-    return result, Rise(highest_bytes, now_bytes)
+        for _ in range(network.micro_batches):
+            state, highest_bytes = recorder.highest(network.forward)
+            forwards.append(highest_bytes)
+            result, highest_bytes = recorder.highest(partial(network.backward, state))
+            backwards.append(highest_bytes)
+        if network.has_step:
+            _, step_bytes = recorder.highest(partial(network.step, result))
+            network.put_back()
+    return Rises(max(forwards), max(backwards), step_bytes)
 
 
 def _settings() -> Any:

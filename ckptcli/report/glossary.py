@@ -120,6 +120,7 @@ GLOSSARY = {
     "in use after backward": "Bytes that are live when the backward pass is over: parameters, "
     "input, output and the gradients of the parameters, by the ledger.",
     "parameter": "Of what is live: a leaf that requires a gradient.",
+    "optimizer": "Of what is live: the state that an optimizer keeps from step to step.",
     "buffer": "Of what is live: a tensor that a PyTorch module keeps beside its parameters, as the "
     "running mean of a batch normalisation.",
     "input": "Of what is live: a leaf that requires no gradient, such as the network's input.",
@@ -161,8 +162,12 @@ GLOSSARY = {
     # Time.
     "forward": "Seconds of the forward pass: the median over the rounds.",
     "backward": "Seconds of the backward pass, recomputation included: the median over the rounds.",
-    "total": "Seconds of forward and backward pass together, summed in each round: the median over "
-    "the rounds. `--fail-on` calls it `time`.",
+    "step": "Seconds of the optimizer's step, of a PyTorch module that is trained with one: the "
+    "median over the rounds.",
+    "micro-batch": "A forward and a backward pass of several before the optimizer's step, whose "
+    "gradients add up (`--accumulate`).",
+    "total": "Seconds of all phases together, summed in each round: the median over the rounds. "
+    "`--fail-on` calls it `time`.",
     "round": "Every strategy timed once, in an order that is reversed every other round, so that "
     "all share the drift of the machine.",
     "rep": "One pass of one strategy; `rep 0` is the first of the warm-up.",
@@ -346,11 +351,16 @@ ALIASES = {
     "rounds": "round",
     "saved_bytes": "saved",
     "saved_tensors": "saved",
+    "step_s": "step",
+    "optimizer_bytes": "optimizer",
+    "ledger_peak_step_bytes": "ledger peak",
+    "accumulate": "micro-batch",
     "strategies": "strategy",
     "time": "total",
     "total_s": "total",
     "traced_peak_backward_bytes": "peak",
     "traced_peak_forward_bytes": "peak",
+    "traced_peak_step_bytes": "peak",
     "verdict": "judgement",
     "vs ref": "vs reference",
     "version": "schema",

@@ -38,6 +38,7 @@ HEADER = (
     "lower_s",
     "build_s",
     "first_call_s",
+    "step_s",
 )
 
 
@@ -94,5 +95,6 @@ def _rows(name: str, row: Row) -> Iterator[tuple[object, ...]]:
                 sample.total_s,
                 sample.repeats,
                 *_compiled(row),
+                sample.step_s,
             )
             rounds[sample.process] += 1
