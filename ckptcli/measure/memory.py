@@ -176,6 +176,8 @@ class Memory:
             optimizer.
         ledger_peak_step_bytes: Exact peak of the optimizer's step, workspace of kernels left out,
             bytes; null without an optimizer.
+        traced_peak_step_bytes: Peak of the optimizer's step with the workspace of kernels, bytes;
+            null without an optimizer, or if not known.
         phases: The phases of a PyTorch module's step, in order; empty elsewhere.
         process_peak_bytes: How far the resident memory of the process rose above what it had
             before a pass whose parameters and input were loaded, bytes; of a compiled program the
@@ -200,6 +202,7 @@ class Memory:
     process_peak_bytes: Bytes | None = None
     optimizer_bytes: Bytes | None = None
     ledger_peak_step_bytes: Bytes | None = None
+    traced_peak_step_bytes: Bytes | None = None
     phases: Sequence[PhaseMemory] = ()
 
     @property
@@ -227,7 +230,9 @@ class Memory:
     @property
     @derived
     def workspace_bytes(self) -> Bytes | None:
-        """What kernels need on top of the exact peak, a bound, bytes; null if not known."""
+        """What kernels need on top of the exact peak, bytes: a bound, of a PyTorch module what its
+        allocator tells; null if not known.
+        """
         if self.traced_peak_forward_bytes is None or self.traced_peak_backward_bytes is None:
             return None
         return (self.peak_bytes or 0) - (self.ledger_peak_bytes or 0)
@@ -239,7 +244,10 @@ class Memory:
         is compiled whole what its device measured or its compiler planned; bytes.
         """
         exact = _largest(
-            self.peak_forward_bytes, self.peak_backward_bytes, self.ledger_peak_step_bytes
+            self.peak_forward_bytes,
+            self.peak_backward_bytes,
+            self.ledger_peak_step_bytes,
+            self.traced_peak_step_bytes,
         )
         return self.compiled_peak_bytes if exact is None else exact
 
