@@ -142,7 +142,7 @@ def test_each_says_where_it_comes_from(capsys: pytest.CaptureFixture[str], file:
     assert {(e["line"], e["function"]) for e in products} == {(place, "layer")}
     n = 32 * 16 * 4
     assert {t["key"]: t["bytes"] for t in data["by_line"]}[place] == 2 * n
-    assert data["by_name"] == [{"key": "product", "tensors": 1, "bytes": n}]
+    assert data["by_name"] == [{"key": "product", "tensors": 1, "bytes": n, "share": 0.25}]
     closed = listed(capsys, f"{file}:closed_over")
     inside = [entry for entry in closed["saved"] if entry["name"] == "wave"]
     assert [(e["within"], e["primitive"]) for e in inside] == [("jit last", "name")]
@@ -172,7 +172,7 @@ def test_the_screen(capsys: pytest.CaptureFixture[str], file: str) -> None:
     captured = capsys.readouterr()
     assert "own: 4 tensors, 8.0 KiB held; beside 2 arguments" in captured.out
     assert re.search(
-        r"2\.0 KiB +\[32, 16\] float32 +name, policy +product +\S+:\d+ +layer", captured.out
+        r"2\.0 KiB +name, policy +product +\[32, 16\] float32 +\S+:\d+ +layer", captured.out
     )
     assert "sqrt: n/a: a function has no layers to group" in captured.out
     assert "by line" in captured.out

@@ -13,12 +13,15 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from ckptcli.measure.fields import Bytes, Count, Words, derived
-from ckptcli.measure.trace import PassPhase, Shape
+from ckptcli.measure.trace import Shape
 
 WHOLE_MODULE = "(module)"
 """The path of a PyTorch module itself, which has none."""
 
-FIXED = ("parameter", "gradient of a parameter")
+PeakPhase = Annotated[str, Words(("forward", "recompute", "backward", "step"))]
+StepPhase = Annotated[str, Words(("forward", "backward", "step"))]
+
+FIXED = ("parameter", "gradient of a parameter", "optimizer")
 """What is there at the end of every pass, whatever is checkpointed."""
 
 
@@ -31,8 +34,8 @@ class LiveTensor:
         op: Op that made it; null for a leaf, or what belongs to no node.
         shape: Sizes of the dimensions, outermost first.
         bytes: Size, bytes.
-        why: What it is: parameter, buffer, input, saved, recomputed, gradient, gradient of a
-            parameter, output, temporary.
+        why: What it is: parameter, optimizer, buffer, input, saved, recomputed, gradient, gradient
+            of a parameter, output, temporary.
         source: The line of the program that made it, FILE:LINE; empty if not known.
         module: Of a PyTorch module, the part that made it or that it belongs to, by its path; empty
             elsewhere.
@@ -96,14 +99,33 @@ class PeakLive:
     total_bytes: Bytes
     total_tensors: Count
     bytes_by_why: dict[str, Bytes]
-    phase: PassPhase = "backward"
+    phase: PeakPhase = "backward"
     module: str = ""
     holders: Sequence[Holder] = ()
 
     @property
     def fixed_bytes(self) -> int:
-        """Of it parameters and their gradients, which no checkpoint has a say in."""
+        """Of it what no checkpoint has a say in: parameters, their gradients, the optimizer."""
         return sum(self.bytes_by_why.get(why, 0) for why in FIXED)
+
+
+@dataclass(frozen=True, slots=True)
+class PhaseMemory:
+    """One phase of a step of training, of a PyTorch module.
+
+    Of several micro-batches: before the first, after the last, and the highest peak of all.
+
+    Attributes:
+        phase: Forward, backward, or the optimizer's step.
+        before_bytes: What was live before it, by what it is, bytes.
+        after_bytes: What was live after it, by what it is, bytes.
+        peak_bytes: The most that was live in it, workspace of kernels left out, bytes.
+    """
+
+    phase: StepPhase
+    before_bytes: dict[str, Bytes]
+    after_bytes: dict[str, Bytes]
+    peak_bytes: Bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +172,13 @@ class Memory:
         compiled_peak_bytes: What a program that is compiled whole needs at once, parameters and
             input included: the peak that its device measured, else what its compiler planned,
             bytes; null if nothing is compiled, or it does not tell.
+        optimizer_bytes: The optimizer's state, live through the whole pass, bytes; null without an
+            optimizer.
+        ledger_peak_step_bytes: Exact peak of the optimizer's step, workspace of kernels left out,
+            bytes; null without an optimizer.
+        traced_peak_step_bytes: Peak of the optimizer's step with the workspace of kernels, bytes;
+            null without an optimizer, or if not known.
+        phases: The phases of a PyTorch module's step, in order; empty elsewhere.
         process_peak_bytes: How far the resident memory of the process rose above what it had
             before a pass whose parameters and input were loaded, bytes; of a compiled program the
             memory of a fresh process.
@@ -171,6 +200,10 @@ class Memory:
     compiled_temp_bytes: Bytes | None = None
     compiled_peak_bytes: Bytes | None = None
     process_peak_bytes: Bytes | None = None
+    optimizer_bytes: Bytes | None = None
+    ledger_peak_step_bytes: Bytes | None = None
+    traced_peak_step_bytes: Bytes | None = None
+    phases: Sequence[PhaseMemory] = ()
 
     @property
     @derived
@@ -188,12 +221,18 @@ class Memory:
     @derived
     def ledger_peak_bytes(self) -> Bytes | None:
         """Exact peak of the whole pass, workspace of kernels left out, bytes."""
-        return _largest(self.ledger_peak_forward_bytes, self.ledger_peak_backward_bytes)
+        return _largest(
+            self.ledger_peak_forward_bytes,
+            self.ledger_peak_backward_bytes,
+            self.ledger_peak_step_bytes,
+        )
 
     @property
     @derived
     def workspace_bytes(self) -> Bytes | None:
-        """What kernels need on top of the exact peak, a bound, bytes; null if not known."""
+        """What kernels need on top of the exact peak, bytes: a bound, of a PyTorch module what its
+        allocator tells; null if not known.
+        """
         if self.traced_peak_forward_bytes is None or self.traced_peak_backward_bytes is None:
             return None
         return (self.peak_bytes or 0) - (self.ledger_peak_bytes or 0)
@@ -204,7 +243,12 @@ class Memory:
         """The peak: the exact one and the workspace of kernels where it is known; of a program that
         is compiled whole what its device measured or its compiler planned; bytes.
         """
-        exact = _largest(self.peak_forward_bytes, self.peak_backward_bytes)
+        exact = _largest(
+            self.peak_forward_bytes,
+            self.peak_backward_bytes,
+            self.ledger_peak_step_bytes,
+            self.traced_peak_step_bytes,
+        )
         return self.compiled_peak_bytes if exact is None else exact
 
 

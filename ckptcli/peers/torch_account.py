@@ -1,9 +1,9 @@
 """The account of a PyTorch module's pass: when each storage lived, where it was made, what it is.
 
-PyTorch tells in which part of a pass an op runs. Outside of a backward pass it is the forward's;
-inside one it computes something again where gradients are recorded or a module is called, and is
-backward's otherwise. A step of the backward pass belongs to the module during whose forward it got
-its number.
+PyTorch tells in which part of a pass an op runs. Outside of a backward pass it is the forward's, or
+the optimizer's where that is said; inside one it computes something again where gradients are
+recorded or a module is called, and is backward's otherwise. A step of the backward pass belongs to
+the module during whose forward it got its number.
 
 Invariant: what was live at the peak sums to the ledger's peak, to the byte.
 Source: `torch/csrc/autograd/function.h`, `sequence_nr`; `torch/utils/checkpoint.py`.
@@ -11,7 +11,7 @@ Source: `torch/csrc/autograd/function.h`, `sequence_nr`; `torch/utils/checkpoint
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -26,7 +26,7 @@ from ckptcli.peers.torch_lines import lines_here
 from ckptcli.peers.torch_paths import WHOLE, Paths
 from ckptcli.peers.torch_storages import storage_key, storages
 
-FORWARD, RECOMPUTE, BACKWARD = "forward", "recompute", "backward"
+FORWARD, RECOMPUTE, BACKWARD, STEP = "forward", "recompute", "backward", "step"
 LARGEST_SHOWN = 100
 NOBODY: Mapping[int, Sequence[str]] = {}
 _NO_LINES = ("", "")
@@ -39,7 +39,7 @@ class Birth:
     """A storage, from when it was made.
 
     Attributes:
-        phase: forward, recompute or backward.
+        phase: forward, recompute, backward or step.
         path: the module during whose forward it was made, or whose backward step made it.
         op: what made it, as in `aten.NAME`; "" for what was there before the pass.
         lines: the user's line that led to it and the innermost, as `lines_here` has them.
@@ -79,7 +79,8 @@ class Account(StorageLedger):
         self.highest_bytes = 0
         self.highest: Birth | None = None
         """The storage that made the peak."""
-        self._forward_end: int | None = None
+        self._outside = FORWARD
+        self._forward_ends: list[int] = []
         self._op = self._why = ""
         self._owners: dict[int, str] = {}
         self._numbers: list[int] = []
@@ -110,11 +111,26 @@ class Account(StorageLedger):
                 if birth is not None:
                     birth.why = birth.why or why
 
-    def start_phase(self) -> int:
-        """Begin a new peak; the first time, what is live is what the forward pass leaves."""
-        if self._forward_end is None:
-            self._forward_end = self.tick
-        return super().start_phase()
+    def end_forward(self) -> None:
+        """What is live now is what a forward pass leaves."""
+        self._forward_ends.append(self.tick)
+
+    @contextmanager
+    def stepping(self) -> Iterator[None]:
+        """Inside runs the optimizer's step."""
+        self._outside = STEP
+        try:
+            yield
+        finally:
+            self._outside = FORWARD
+
+    def bytes_by_why(self, tick: int) -> dict[str, int]:
+        """What was live at a tick, by what it is; bytes."""
+        found: Counter[str] = Counter()
+        for birth in self.history:
+            if birth.lived_at(tick):
+                found[self._why_of(birth)] += birth.size_bytes
+        return dict(sorted(found.items()))
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Run the op and count what it returns, for the module that runs."""
@@ -127,7 +143,7 @@ class Account(StorageLedger):
     def phase(self) -> str:
         """The part of the pass that runs now."""
         if torch._C._current_graph_task_id() == _OUTSIDE:
-            return FORWARD
+            return self._outside
         return RECOMPUTE if torch.is_grad_enabled() or self.paths.running else BACKWARD
 
     def born(self, key: int, tensor: torch.Tensor) -> None:
@@ -175,15 +191,12 @@ class Account(StorageLedger):
             return None
         tick = self.highest.born
         live = [(i, birth) for i, birth in enumerate(self.history) if birth.lived_at(tick)]
-        bytes_by_why: Counter[str] = Counter()
-        for _, birth in live:
-            bytes_by_why[self._why_of(birth)] += birth.size_bytes
         largest = sorted(live, key=lambda found: -found[1].size_bytes)[:LARGEST_SHOWN]
         return PeakLive(
             largest=tuple(self._as_live(birth, held_by.get(i, ())) for i, birth in largest),
             total_bytes=sum(birth.size_bytes for _, birth in live),
             total_tensors=len(live),
-            bytes_by_why=dict(sorted(bytes_by_why.items())),
+            bytes_by_why=self.bytes_by_why(self.highest.born),
             phase=self.highest.phase,
             module=self.highest.path,
             holders=tuple(holders),
@@ -209,7 +222,10 @@ class Account(StorageLedger):
             return "recomputed"
         if birth.phase == BACKWARD:
             return "gradient" if birth.outlives_step else "temporary"
-        is_left = self._forward_end is not None and birth.lived_at(self._forward_end)
+        if birth.phase == STEP:
+            return "optimizer" if birth.died is None else "temporary"
+        end = bisect_left(self._forward_ends, birth.born)
+        is_left = end < len(self._forward_ends) and birth.lived_at(self._forward_ends[end])
         return "saved" if is_left else "temporary"
 
     def _give_numbers(self) -> None:

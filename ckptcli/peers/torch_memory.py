@@ -1,56 +1,53 @@
-"""The memory of a PyTorch module's pass: its account, what the peak consists of, who holds it."""
+"""The memory of a PyTorch module's pass: its account, what the peak consists of, who holds it.
+
+The peak in two figures: the ledger's, which counts tensors, and the allocator's, which has what
+kernels take for themselves on top.
+"""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
-
-import torch
 
 from ckptcli.measure.memory import Memory, PeakLive
 from ckptcli.measure.rounds import collector_off
-from ckptcli.peers.torch_account import FORWARD, Account
+from ckptcli.measure.subject import whole_pass
+from ckptcli.peers.torch_account import BACKWARD, RECOMPUTE, Account
+from ckptcli.peers.torch_account_pass import account_pass
+from ckptcli.peers.torch_allocator import Rises, allocator_rises
 from ckptcli.peers.torch_arguments import ARGUMENT, Arguments
 from ckptcli.peers.torch_holders import HolderAccount
-from ckptcli.peers.torch_ledger import counted, counting
+from ckptcli.peers.torch_ledger import counting
 from ckptcli.peers.torch_module import ModuleNetwork
 
 
 def module_memory(network: ModuleNetwork) -> Memory:
-    """What one pass of a module takes, and what was live at its peak; two more are run."""
+    """What one pass of a module takes, and what was live at its peak; some more are run."""
     with (
-        counting(Account, network.forward, network.backward) as account,
+        counting(Account, lambda: whole_pass(network)) as account,
         account.following(network.user.module),
     ):
-        memory = _counted(account, network)
+        memory = account_pass(account, network)
+    memory = _with_workspace(memory, allocator_rises(network))
     return replace(memory, peak_live=_with_holders(account, network))
 
 
-def _counted(account: Account, network: ModuleNetwork) -> Memory:
-    user = network.user
-    account.enter(user.module.parameters(), "parameter")
-    account.enter(user.module.buffers(), "buffer")
-    account.enter(user.input_tensors(), "input")
-
-    def forward() -> torch.Tensor:
-        loss = network.forward()
-        account.are([loss], "output")
-        if isinstance(account, HolderAccount):
-            account.root = loss.grad_fn
-        return loss
-
-    def backward(loss: torch.Tensor) -> Any:
-        result = network.backward(loss)
-        account.are(result[1][: len(user.parameters())], "gradient of a parameter")
-        return result
-
-    return counted(account, forward, backward, user.own_tensors()).memory
+def _with_workspace(memory: Memory, rises: Rises | None) -> Memory:
+    if rises is None or memory.params_input_bytes is None:
+        return memory
+    before_bytes = memory.params_input_bytes + (memory.optimizer_bytes or 0)
+    step = rises.step_bytes
+    return replace(
+        memory,
+        traced_peak_forward_bytes=before_bytes + rises.forward_bytes,
+        traced_peak_backward_bytes=before_bytes + rises.backward_bytes,
+        traced_peak_step_bytes=None if step is None else before_bytes + step,
+    )
 
 
 def _with_holders(account: Account, network: ModuleNetwork) -> PeakLive | None:
     """What was live at the peak; of one in backward, who held it."""
     highest = account.highest
-    if highest is None or highest.phase == FORWARD:
+    if highest is None or highest.phase not in (RECOMPUTE, BACKWARD):
         return account.live_at_peak()
     arguments = Arguments()
     with (
@@ -59,7 +56,7 @@ def _with_holders(account: Account, network: ModuleNetwork) -> PeakLive | None:
         HolderAccount(network, arguments, highest.born) as again,
         again.following(network.user.module),
     ):
-        _counted(again, network)
+        account_pass(again, network)
     sizes = [birth.size_bytes for birth in account.history[: len(again.holders.sizes)]]
     if again.holders.sizes != sizes:  # another pass than the first: a cache that fills
         return account.live_at_peak()
@@ -77,7 +74,7 @@ def _peak_without_cache(network: ModuleNetwork) -> int:
         config.use_cache = False
     try:
         with collector_off(), Account() as account:
-            _counted(account, network)
+            account_pass(account, network)
     finally:
         for config in configs:
             config.use_cache = True

@@ -26,7 +26,7 @@ def saved_by_module(network: ModuleNetwork) -> list[ModuleSaved]:
     arguments = Arguments()
     account = partial(HolderAccount, network, arguments)
     with (
-        counting(account, network.forward, network.backward) as ledger,
+        counting(account, lambda: network.backward(network.forward())) as ledger,
         arguments.watching(),
         ledger.following(module),
     ):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from ckptcli.measure.check import Check, WrongGradient
 from ckptcli.measure.wrong_values import OpValue
 from ckptcli.peers.agreement import TOLERANCES, agreement, share_apart, wrong_gradient
 from ckptcli.peers.base import Engine, Values
+from ckptcli.peers.module_request import ModuleRequest
 from ckptcli.peers.module_strategies import NONE, OWN, ModuleStrategy, module_strategies
 from ckptcli.peers.torch_loading import load_module
 from ckptcli.peers.torch_module import SMALLER, ModuleNetwork
@@ -38,9 +40,9 @@ class CheckedModule:
         ProgramError: the module fails, or does something else each time.
     """
 
-    def __init__(self, text: str, seed: int, engine: Engine, wanted: str | None) -> None:
-        self.user = load_module(text, seed)
-        self._trial = tried(self.user, seed, wanted)
+    def __init__(self, request: ModuleRequest, seed: int, engine: Engine) -> None:
+        self.user = load_module(replace(request, accumulate=1), seed)
+        self._trial = tried(self.user, seed, request.blocks)
         self._seed, self._engine = seed, engine
         self.notes = list(self._trial.notes())
 

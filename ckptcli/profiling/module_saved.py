@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from ckptcli.checkpoint.user_code import running
 from ckptcli.errors import OutputError, ProgramError
@@ -10,6 +11,7 @@ from ckptcli.measure.module_saved import SUMS
 from ckptcli.measure.saved_list import SavedList, SavedProgram
 from ckptcli.options.subjects import MODULE
 from ckptcli.peers.base import Engine
+from ckptcli.peers.module_request import ModuleRequest
 from ckptcli.peers.module_strategies import NONE, OWN, module_strategies
 from ckptcli.peers.torch_loading import load_module
 from ckptcli.peers.torch_module import SMALLER
@@ -19,18 +21,16 @@ from ckptcli.profiling.module_profile import ModulePass, opened
 
 
 def saved_under_strategies(
-    text: str, seed: int, engine: Engine, names: Sequence[str], wanted: str | None
+    request: ModuleRequest, seed: int, engine: Engine, names: Sequence[str]
 ) -> SavedProgram:
     """What each strategy holds, of the module as it is where none is named.
-
-    `wanted` as in `blocks_of`.
 
     Raises:
         UnknownNameError, UsageError: no such strategy, or no module with an input on the CPU.
         ProgramError: the module fails without checkpoints; names the line and the part.
     """
-    user = load_module(text, seed)
-    trial = tried(user, seed, wanted)
+    user = load_module(replace(request, accumulate=1), seed)
+    trial = tried(user, seed, request.blocks)
     chosen = list(names) or [OWN if trial.own_checkpoints else NONE]
     strategies = module_strategies(chosen)
     lists = [

@@ -185,10 +185,11 @@ def peak_reading(memory: Memory) -> str:
     forward = units.size(memory.ledger_peak_forward_bytes)
     if not memory.peak_live.module:
         return f"at most {backward} live in backward ({parts}), {forward} in forward; {rest}"
-    is_forward = memory.peak_live.phase == "forward"
-    other = f"{backward} in backward" if is_forward else f"{forward} in forward"
     highest = units.size(memory.peak_live.total_bytes)
-    return f"at most {highest} live {_place(memory.peak_live)} ({parts}), {other}; {rest}"
+    at = {"forward": "forward", "step": "step"}.get(memory.peak_live.phase, "backward")
+    known = {"forward": forward, "backward": backward}
+    others = ", ".join(f"{size} in {phase}" for phase, size in known.items() if phase != at)
+    return f"at most {highest} live {_place(memory.peak_live)} ({parts}), {others}; {rest}"
 
 
 def _large_holders(live: PeakLive) -> list[Holder]:
@@ -225,6 +226,8 @@ def _role(held: Holder) -> str:
 def _place(live: PeakLive) -> str:
     """`in the backward of `layers.3``, `while `layers.3` is computed again`."""
     part = "the module itself" if live.module == WHOLE_MODULE else f"`{live.module}`"
+    if live.phase == "step":
+        return "in the optimizer's step"
     if live.phase == "recompute":
         return f"while {part} is computed again"
     return f"in the {live.phase} of {part}"
@@ -286,7 +289,8 @@ def _time_readings(row: Row, record: RunRecord) -> Iterator[str]:
                 f"{units.ratio(apart)}: some rounds were disturbed whole"
             )
     if parts:
-        yield f"forward + backward {'; '.join(parts)}"
+        step = " + step" if row.estimate("step") else ""
+        yield f"forward + backward{step} {'; '.join(parts)}"
 
 
 def _spread(total: Estimate) -> Iterator[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
 from ckptcli.cli.streams import warn
@@ -33,13 +34,15 @@ class ModuleSubject:
     engine_names: Sequence[str] = (ENGINE,)
 
     def __init__(self, options: SubjectOptions, line: Line) -> None:
-        self.text = options.peers.module_text or ""
-        self.blocks = options.blocks.blocks_text
+        from ckptcli.peers.module_request import ModuleRequest
+
+        text = options.peers.module_text or ""
         if set(options.peers.engine_names) - {ENGINE}:
             raise UsageError(
-                f"--module {self.text} needs --engine {ENGINE} alone",
+                f"--module {text} needs --engine {ENGINE} alone",
                 f"leave out --engine, or use {ENGINE}",
             )
+        self.request = ModuleRequest(text, options.blocks.blocks_text)
         self.notes = without_effect(line.options, line.given, KIND)
 
     @staticmethod
@@ -61,7 +64,7 @@ class ModuleSubject:
         from ckptcli.profiling.module_check import CheckedModule
 
         warn(self.notes, options.notes.quiet)
-        checked = CheckedModule(self.text, options.workload.seed, engines[0], self.blocks)
+        checked = CheckedModule(self.request, options.workload.seed, engines[0])
         warn(checked.notes, options.notes.quiet)
         strategies = checked.strategies(options.strategies.strategy_texts)
         yield CheckedProgram(checked.title, list(checked.checks(strategies)), MODULE)
@@ -71,7 +74,7 @@ class ModuleSubject:
 
         warn(self.notes, options.notes.quiet)
         names, seed = options.strategies.strategy_texts, options.workload.seed
-        yield saved_under_strategies(self.text, seed, engines[0], names, self.blocks)
+        yield saved_under_strategies(self.request, seed, engines[0], names)
 
 
 class ModuleProfile:
@@ -83,7 +86,9 @@ class ModuleProfile:
     def __init__(self, subject: ModuleSubject, options: RunOptions) -> None:
         from ckptcli.peers.module_strategies import module_strategies
 
-        self._subject = subject
+        accumulate = options.training.accumulate
+        self._request = replace(subject.request, accumulate=accumulate)
+        self._notes = subject.notes
         self._strategies = module_strategies(options.strategies.strategy_texts)
         self.row_names = [strategy.name for strategy in self._strategies]
         self.has_reference = len(self._strategies) > 1
@@ -95,7 +100,7 @@ class ModuleProfile:
 
     def open(self, engines: Sequence[Engine]) -> list[str]:
         (self._engine,) = engines
-        return self._subject.notes
+        return self._notes
 
     def takes(self, option: Option) -> bool:
         return takes(KIND, option)
@@ -108,13 +113,12 @@ class ModuleProfile:
         from ckptcli.profiling.module_profile import profile_module
 
         return profile_module(
-            self._subject.text,
+            self._request,
             self._strategies,
             self._engine,
             measurement.plan,
             measurement.threshold,
             measurement.tell,
-            wanted=self._subject.blocks,
             config=measurement.config,
             command=measurement.command,
             finished=measurement.finished,
