@@ -22,7 +22,8 @@ import numpy as np
 from ckptcli.autodiff.op import Op
 from ckptcli.autodiff.ops import DECLARATIONS
 from ckptcli.checkpoint.strategies.none import NoCheckpointing
-from ckptcli.verify.differences import DirectionalDifference, directional_differences
+from ckptcli.measure.difference import DirectionalDifference
+from ckptcli.verify.differences import directional_differences
 from ckptcli.workloads.graph_case import GraphCase, OpCall
 
 SHARE = 1e-4

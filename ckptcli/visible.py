@@ -1,8 +1,9 @@
-r"""Text of others as a terminal may get it: what it would act on is written out.
+r"""Text of others as it is shown, on a terminal, a page or in a cell: one line that hides nothing.
 
-A name in a record, a graph file or a path may hold escape sequences, control characters of either
-range, marks that turn the direction of what follows, or characters without width. Each is shown as
-Python writes it, `\x1b` or `\u202e`.
+A name in a record, a graph file or a path may hold line breaks, escape sequences, control
+characters of either range, marks that turn the direction of what follows, or characters without
+width. Each is shown as Python writes it, `\x0a`, `\x1b` or `\u202e`. JSON alone has such a text as
+it is.
 
 Invariant: what comes out has printable characters alone, and those of `keep`; it comes out as it
 is if it goes in again.
@@ -14,13 +15,17 @@ import re
 
 HIDDEN = re.compile(
     "[\x00-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
-    "\ud800-\udfff\U000e0000-\U000e007f]"
+    "\ufffe\uffff\ud800-\udfff\U000e0000-\U000e007f]"
 )
-"""Controls, marks of direction, characters without width, ends of lines, halves of a pair."""
+"""Controls, marks of direction, characters without width, ends of lines, halves of a pair, and what
+is no character."""
 
 
-def visible(text: str, keep: str = "\n") -> str:
-    """`text` with everything that is not seen written out, but for the characters of `keep`."""
+def visible(text: str, keep: str = "") -> str:
+    """`text` with everything that is not seen written out, but for the characters of `keep`.
+
+    `keep` is for text of our own, whose parts are visible already.
+    """
     return HIDDEN.sub(lambda found: _written(found.group(), keep), text)
 
 

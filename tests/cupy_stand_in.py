@@ -7,13 +7,19 @@ code holds together; it shows nothing of CuPy.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from itertools import count
 from types import ModuleType, SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
-from ckptcli.backends import numpy_namespace
+from ckptcli import Device
+from ckptcli.backends.base import Namespace
+from ckptcli.backends.composed import composed
+from ckptcli.backends.numpy_backend import NumpyBackend
+from ckptcli.backends.rebound import rebound
 
 LACKS = ("errstate", "put_along_axis", "lexsort")
 
@@ -80,6 +86,22 @@ class Event:
         assert hasattr(self, "tick"), "an event is recorded before it is waited for"
 
 
+def _wider(function: Callable[[float], float], x: Any) -> Any:
+    """Element by element; of float16 CuPy makes float64."""
+    dtype = np.float64 if x.dtype == np.float16 else x.dtype
+    return np.vectorize(function, otypes=[np.float64])(x).astype(dtype).reshape(x.shape)
+
+
+def erf(x: Any) -> Any:
+    """CuPy's error function."""
+    return _wider(math.erf, x)
+
+
+def erfc(x: Any) -> Any:
+    """CuPy's complement of it, of full accuracy in the tail."""
+    return _wider(math.erfc, x)
+
+
 class Library(ModuleType):
     """The module `cupy`."""
 
@@ -128,10 +150,18 @@ class Library(ModuleType):
         return Ufunc(value) if isinstance(value, np.ufunc) else value
 
 
+def stand_in_device() -> Device:
+    """NumPy's arrays under the namespace that the backend is made of."""
+    library = Library()
+    names = {**rebound(library), **composed(library, erf, erfc)}
+    return Device(NumpyBackend(cast(Namespace, SimpleNamespace(**names))))
+
+
 def modules() -> dict[str, Any]:
     """What `sys.modules` needs for `import cupy` and `import cupyx.scipy.special`."""
     special = ModuleType("cupyx.scipy.special")
-    special.erf = numpy_namespace.erf  # type: ignore[attr-defined]
+    special.erf = erf  # type: ignore[attr-defined]
+    special.erfc = erfc  # type: ignore[attr-defined]
     scipy = ModuleType("cupyx.scipy")
     scipy.special = special  # type: ignore[attr-defined]
     cupyx = ModuleType("cupyx")

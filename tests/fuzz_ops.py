@@ -15,7 +15,7 @@ import argparse
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,6 +24,7 @@ import torch
 
 from ckptcli import Device, device
 from ckptcli.errors import EngineError
+from tests.cupy_stand_in import stand_in_device
 from tests.fuzz_closed_forms import FORMS, wrong_elements
 from tests.fuzz_elementwise import ELEMENTWISE
 from tests.fuzz_programs import Array, Program, drawn_values
@@ -33,7 +34,11 @@ from tests.helpers import same_bits
 MAKERS = {**ELEMENTWISE, **STRUCTURAL}
 CLOSED = "closed form of "
 OPS = (*MAKERS, *(f"{CLOSED}{name}" for name in FORMS))
-LIBRARIES = ("numpy", "torch")
+LIBRARIES: dict[str, Callable[[], Device]] = {
+    "numpy": lambda: device("numpy", "cpu"),
+    "torch": lambda: device("torch", "cpu"),
+    "cupy": stand_in_device,
+}
 STRATEGIES = ("none", "balanced", "remat", "sqrt")
 SMALLEST = 6 * float(np.finfo(np.float32).smallest_subnormal)
 LARGEST = float(np.finfo(np.float32).max)
@@ -68,11 +73,14 @@ class Finding:
             yield f"  at {at}: of {here} expected {self.expected[at]}, found {self.found[at]}"
 
 
-def devices() -> dict[tuple[str, str], Device]:
+def devices(libraries: Iterable[str]) -> dict[str, dict[str, Device]]:
+    """Of each library a device a strategy."""
     return {
-        (library, strategy): device(library, "cpu").autodiff().gradient_checkpointing(strategy)
-        for library in LIBRARIES
-        for strategy in STRATEGIES
+        library: {
+            strategy: LIBRARIES[library]().autodiff().gradient_checkpointing(strategy)
+            for strategy in STRATEGIES
+        }
+        for library in libraries
     }
 
 
@@ -133,7 +141,7 @@ def far(found: Array, expected: Array, program: Program) -> Any:
     return ~((found == rounded) | near | at_the_end | (np.isnan(found) & np.isnan(rounded)))
 
 
-def case(op: str, number: int, seed: int, devs: dict[tuple[str, str], Device]) -> Iterator[Finding]:
+def case(op: str, number: int, seed: int, devs: dict[str, dict[str, Device]]) -> Iterator[Finding]:
     """What is wrong with one case."""
     rng = np.random.Generator(np.random.PCG64([seed, number]))
     if op.startswith(CLOSED):
@@ -149,30 +157,29 @@ def case(op: str, number: int, seed: int, devs: dict[tuple[str, str], Device]) -
         yield Finding(op, number, f"PyTorch refuses: {error}", operands, 0, 0)
         return
     places = [place for place in range(len(operands)) if mask >> place & 1]
-    for library in LIBRARIES:
+    for library, by_strategy in devs.items():
         try:
-            found = outcome(devs[library, "none"], program, operands, mask, cotangent)
+            found = outcome(by_strategy["none"], program, operands, mask, cotangent)
         except EngineError as error:
             yield Finding(op, number, f"{library} refuses: {error}", operands, expected[0], 0)
             continue
         yield from _compared(op, number, library, program, operands, places, expected, found)
         for strategy in STRATEGIES[1:]:
-            other = outcome(devs[library, strategy], program, operands, mask, cotangent)
+            other = outcome(by_strategy[strategy], program, operands, mask, cotangent)
             if not same_bits(found, other):
                 what = f"{library} under {strategy} has other bits"
                 yield Finding(op, number, what, operands, found[-1], other[-1])
 
 
 def _closed(
-    op: str, number: int, rng: np.random.Generator, devs: dict[tuple[str, str], Device]
+    op: str, number: int, rng: np.random.Generator, devs: dict[str, dict[str, Device]]
 ) -> Iterator[Finding]:
     dtype = str(rng.choice(["float32", "float64"]))
     seed = int(rng.integers(1 << 32))
-    for library in LIBRARIES:
+    for library, by_strategy in devs.items():
         drawn = np.random.Generator(np.random.PCG64(seed))
-        dev = devs[library, "none"]
         for what, here, expected, found in wrong_elements(
-            dev, op.removeprefix(CLOSED), dtype, drawn
+            by_strategy["none"], op.removeprefix(CLOSED), dtype, drawn
         ):
             yield Finding(op, number, f"{library}, {what}", [here], expected, found)
 
@@ -221,9 +228,14 @@ def cases(seed: int, ops: Sequence[str], first: int = 0) -> Iterator[tuple[str, 
         number += 1
 
 
-def run(seed: int, ops: Sequence[str], more: Callable[[int], bool]) -> tuple[int, list[Finding]]:
+def run(
+    seed: int,
+    ops: Sequence[str],
+    more: Callable[[int], bool],
+    libraries: Iterable[str] = ("numpy", "torch"),
+) -> tuple[int, list[Finding]]:
     """How many cases were run while `more(count)` said so, and what they found."""
-    devs = devices()
+    devs = devices(libraries)
     findings: list[Finding] = []
     count = 0
     with warnings.catch_warnings(), np.errstate(all="ignore"):
@@ -248,7 +260,7 @@ def main() -> int:
     more: Callable[[int], bool] = lambda count: time.monotonic() < end  # noqa: E731
     if arguments.count is not None:
         more = lambda count: count < arguments.count  # noqa: E731
-    count, findings = run(arguments.seed, ops, more)
+    count, findings = run(arguments.seed, ops, more, LIBRARIES)
     for finding in findings:
         print(finding)
     print(f"{count} cases of {len(ops)} ops, seed {arguments.seed}: {len(findings)} finding(s)")

@@ -11,17 +11,19 @@ import numpy as np
 import pytest
 
 from ckptcli.cli.main import run_command
+from ckptcli.measure.check import Check
+from ckptcli.measure.difference import BesideTheory, DirectionalDifference
 from ckptcli.measure.row import Agreement
-from ckptcli.profiling.peer_check import BesideTheory, PeerCheck, WrongValue
+from ckptcli.measure.wrong_values import LayerValue
 from ckptcli.verify.bits import farthest_difference
-from ckptcli.verify.differences import DirectionalDifference, differences_of
+from ckptcli.verify.differences import differences_of
 from tests.backend_kit import INSTALLED_ENGINES, NEEDS_JAX, NEEDS_TORCH
 
 pytestmark = pytest.mark.thinned(3)
 
 AGREES = Agreement(1.0, 0.0, 0.0, 1e-13, 1.0, 1e-12)
 DIFFERS = replace(AGREES, gradient_relative=1e-4)
-CHECK = PeerCheck("remat", "jax", gradients=1, agreement=AGREES, plain_agreement=AGREES)
+CHECK = Check("remat", "jax", gradients=1, agreement=AGREES, plain_agreement=AGREES)
 MOVED = farthest_difference(np.array([1.0]), np.array([1.5]))
 SMALL = ("-l", "3", "-n", "8")
 
@@ -46,11 +48,11 @@ def checked(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, l
         (replace(CHECK, theory=BesideTheory(0.71240001, 0.7124, 1e-6)), True),
         (replace(CHECK, differences=(DirectionalDifference(1.0, 1.1, 1e-10),)), False),
         (replace(CHECK, differences=(DirectionalDifference(1.0, 1.1, 0.1, (), "a kink"),)), True),
-        (replace(CHECK, compared=2, wrong_values=(WrongValue(0, "s", MOVED),)), False),
-        (PeerCheck("remat", "jax", "it knows no names"), None),
+        (replace(CHECK, compared=2, wrong_values=(LayerValue(0, "s", MOVED),)), False),
+        (Check("remat", "jax", "it knows no names"), None),
     ],
 )
-def test_what_speaks_against_it(found: PeerCheck, passed: bool | None) -> None:
+def test_what_speaks_against_it(found: Check, passed: bool | None) -> None:
     assert found.passed is passed
 
 

@@ -5,30 +5,20 @@ What is not composed and CuPy lacks fails here, on a stand-in with CuPy's restri
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-from typing import cast
+from typing import Any
 
 import numpy as np
 import pytest
 
-from ckptcli import Device
 from ckptcli.backends import numpy_namespace
-from ckptcli.backends.base import Namespace
 from ckptcli.backends.composed import COMPOSED, composed
-from ckptcli.backends.numpy_backend import NumpyBackend
 from ckptcli.backends.pool_peaks import PoolPeaks
 from ckptcli.backends.rebound import rebound
-from tests.backend_kit import check_outcomes_of_numpy, pass_outcome
-from tests.cupy_stand_in import Library
+from tests.backend_kit import NEEDS_TORCH, check_outcomes_of_numpy, pass_outcome
+from tests.cupy_stand_in import Library, erf, erfc, stand_in_device
 from tests.gradient_cases import CASES
 from tests.helpers import log_lines, same_bits
 from tests.recorded_programs import RECORDED, programs
-
-
-def stand_in_device() -> Device:
-    library = Library()
-    names = {**rebound(library), **composed(library, numpy_namespace.erf)}
-    return Device(NumpyBackend(cast(Namespace, SimpleNamespace(**names))))
 
 
 def test_the_functions_are_numpys_but_none_of_its_own_is_called_directly() -> None:
@@ -86,7 +76,7 @@ def test_every_composed_function_is_one_of_the_namespace() -> None:
 
 def test_the_sign_of_nan_is_nan() -> None:
     """CuPy's own is 0."""
-    sign = composed(np, numpy_namespace.erf)["sign"]
+    sign = composed(np, erf, erfc)["sign"]
     np.testing.assert_array_equal(sign(np.array([-2.0, 0.0, np.nan])), [-1.0, 0.0, np.nan])
 
 
@@ -114,3 +104,49 @@ def test_pool_peaks_tell_requested_allocated_and_reserved_apart() -> None:
     pool["used"] = 2048
     peaks.start()
     assert peaks.peak().allocated_bytes == 2048
+
+
+SPECIAL = (0.0, 1.0, 40.0, 87.5, 88.5, 89.0, 104.0, 709.5, 710.0, 745.0, 1e19, 1e38, np.inf, np.nan)
+"""Tails, the caps of exponentials, what squares overflow at; of either sign."""
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_a_composed_function_of_one_element_is_numpys(dtype: str) -> None:
+    """To rounding, which an exponential of a square multiplies; float16 as float32 rounded, but
+    for infinite gradients: a slope is 0 there much earlier.
+    """
+    functions = composed(np, erf, erfc)
+    edges = np.array([np.finfo(dtype).tiny, np.finfo(dtype).max, *SPECIAL])
+    x = np.concatenate([edges, -edges, np.linspace(-45, 45, 720)]).astype(dtype)
+    ends = [] if dtype == "float16" else [np.inf, -np.inf]
+    gradients = np.array([1.0, 0.0, -2.5, np.nan, *ends]).astype(dtype)
+    wide = np.promote_types(dtype, np.float32)
+    for name in ("erf", "sigmoid", "sign", "relu", "gelu"):
+        found = functions[name](x.copy())
+        _check_near(found, getattr(numpy_namespace, name)(x.astype(wide)).astype(dtype), x)
+    each, weights = (np.ravel(part) for part in np.meshgrid(x, gradients))
+    for name in ("sigmoid_gradient", "relu_gradient", "gelu_gradient"):
+        expected = getattr(numpy_namespace, name)(each.astype(wide), weights.astype(wide))
+        _check_near(functions[name](each, weights), expected.astype(dtype), each)
+
+
+def _check_near(found: Any, expected: Any, x: Any) -> None:
+    limits = np.finfo(expected.dtype)
+    assert found.dtype == expected.dtype
+    size = np.minimum(np.abs(expected), limits.max).astype(float)
+    allowed = size * limits.eps * (32 + np.square(np.clip(x.astype(float), -40, 40)))
+    same = (found == expected) & (np.signbit(found) == np.signbit(expected))
+    near = np.abs(found - expected) <= allowed + 128 * limits.smallest_subnormal
+    wrong = ~(same | near | (np.isnan(found) & np.isnan(expected)))
+    assert not wrong.any(), (x[wrong], found[wrong], expected[wrong])
+
+
+@NEEDS_TORCH
+@pytest.mark.slow
+def test_ops_on_hard_operands_have_the_gradients_of_the_reference() -> None:
+    from tests.fuzz_ops import OPS, run
+
+    count, findings = run(7, OPS, lambda done: done < 2 * len(OPS), ["cupy"])
+    assert count == 2 * len(OPS)
+    assert [str(finding) for finding in findings] == []

@@ -17,10 +17,11 @@ from ckptcli.measure.record_json import record_object
 from ckptcli.measure.rounds import Plan
 from ckptcli.measure.statistics import TimeVerdict, describe
 from ckptcli.profiling.profile import profile
+from ckptcli.report.aliases import ALIASES
 from ckptcli.report.compiled_table import COLUMNS as OF_PROGRAMS
 from ckptcli.report.console import render_run
 from ckptcli.report.distribution import _rows
-from ckptcli.report.glossary import ALIASES, GLOSSARY, define, defined_terms
+from ckptcli.report.glossary import GLOSSARY, define, defined_terms
 from ckptcli.report.looks import WORDS
 from ckptcli.report.run_table import COLUMNS
 from ckptcli.report.screen import Screen

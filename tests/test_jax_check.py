@@ -13,16 +13,13 @@ from typing import Any
 
 import pytest
 
-from ckptcli.cli.function_checks import check_lines
 from ckptcli.cli.main import run_command
-from ckptcli.measure.function_check import (
-    Along,
-    Compiled,
-    FunctionCheck,
-    Recomputed,
-    check_object,
-)
+from ckptcli.measure.check import Check, CheckedProgram, check_object
+from ckptcli.measure.difference import DirectionalDifference
+from ckptcli.measure.function_check import Compiled
 from ckptcli.measure.row import Agreement
+from ckptcli.measure.wrong_values import EquationValue
+from ckptcli.report.check_lines import check_lines
 from tests.backend_kit import NEEDS_JAX
 from tests.jax_functions import EXAMPLES, NEEDS_FLAX, file as file, line_of
 
@@ -33,9 +30,19 @@ TRG = Path(__file__).with_name("jax_trg_function.py")
 
 NEAR = Agreement(1.0, 0.0, 0.0, 1e-7, 1.0, 1e-5, "none")
 FAR = replace(NEAR, gradient_relative=1e-3)
-ALONG = Along(1.0, 1.0, 1e-9, ("w",), None, True, 0.0)
-VALUE = Recomputed("div", "a.py:3:4 (f)", "a.py:3", "f", 1, (0, 1), 1.0, 1.5, 4.0, 0.5)
-GOOD = FunctionCheck("own", None, 1, NEAR, NEAR, sites=3, compared=3, differences=(ALONG,))
+ALONG = DirectionalDifference(1.0, 1.0, 1e-9, ("w",))
+VALUE = EquationValue("div", "a.py:3:4 (f)", "a.py:3", "f", 1, (0, 1), 1.0, 1.5, 4.0, 0.5)
+GOOD = Check(
+    "own",
+    "jax",
+    gradients=1,
+    agreement=NEAR,
+    plain_agreement=NEAR,
+    op_by_op=NEAR,
+    sites=3,
+    compared=3,
+    differences=(ALONG,),
+)
 
 
 @pytest.mark.parametrize(
@@ -45,20 +52,20 @@ GOOD = FunctionCheck("own", None, 1, NEAR, NEAR, sites=3, compared=3, difference
         ({"agreement": FAR}, False),
         ({"op_by_op": FAR}, False),
         ({"wrong_values": (VALUE,)}, False),
-        ({"differences": (replace(ALONG, agrees=False),)}, False),
-        ({"differences": (replace(ALONG, agrees=False, reason="a kink"),)}, True),
-        ({"agreement": None, "reason": "no layers"}, None),
+        ({"differences": (replace(ALONG, difference=1.1),)}, False),
+        ({"differences": (replace(ALONG, difference=1.1, reason="a kink"),)}, True),
+        ({"reason": "no layers"}, None),
     ],
 )
 def test_what_passes(changes: dict[str, Any], passed: bool | None) -> None:
     found = replace(GOOD, **changes)
     assert found.passed is passed
-    assert check_object("f", [found])["checks"][0]["passed"] is passed
+    assert check_object(CheckedProgram("f", [found], "function"))["checks"][0]["passed"] is passed
 
 
 def test_lines_name_the_first_value_and_where_it_grows() -> None:
     far = replace(VALUE, primitive="svd", apart=50.0)
-    wrong = replace(GOOD, agreement=FAR, compiled=Compiled(6, VALUE, far, False))
+    wrong = replace(GOOD, plain_agreement=FAR, compiled=Compiled(6, VALUE, far, False))
     text = "\n".join(check_lines(wrong))
     assert "`div` at a.py:3:4 (f), checkpoint 1: element [0, 1]: 1.0 became 1.5 (4 ulp)" in text
     assert "looking at it changed what the compiler made" in text

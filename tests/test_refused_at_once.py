@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from ckptcli.cli.main import run_command
 from ckptcli.errors import OutputFileError
 from ckptcli.measure.bootstrap import _resampled_median, _stream
 from ckptcli.report.output import OutputFile
@@ -131,3 +132,9 @@ def test_samples_are_drawn_as_python_draws_them() -> None:
             chosen = draw.choices(groups, k=len(groups)) if len(groups) > 1 else groups
             drawn = chain.from_iterable(draw.choices(group, k=len(group)) for group in chosen)
             assert _resampled_median(arrays, stream) == statistics.median(drawn)
+
+
+@pytest.mark.parametrize("threads", ["0", "1025", str(2**62)])
+def test_threads_that_no_library_has(threads: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_command(["log", "-l", "1", "-n", "2", "--threads", threads]) == 2
+    assert f"{threads} is not in the range 1<=x<=1024" in capsys.readouterr().err

@@ -154,6 +154,7 @@ def test_every_object_of_the_record_is_closed() -> None:
     assert {place.rpartition(".")[2] for place in by_name} == {
         *("workload", "config", "bytes_by_why", "recomputed_by_op", "openblas_variables"),
         *("ratios", "engine_ratios", "asked_by_op", "left_by_op", "point"),
+        *("before_bytes", "after_bytes"),
     }
 
 

@@ -87,10 +87,11 @@ def test_strategies_of_a_module_are_read_by_name() -> None:
 @NEEDS_TORCH
 @pytest.mark.parametrize("name", BLOCKS)
 def test_the_blocks_of_a_structure(name: str) -> None:
+    from ckptcli.peers.module_request import ModuleRequest
     from ckptcli.peers.torch_blocks import blocks_of
     from ckptcli.peers.torch_loading import load_module
 
-    module = load_module(f"{CASES}/structures.py:{name}", 0).module
+    module = load_module(ModuleRequest(f"{CASES}/structures.py:{name}"), 0).module
     assert blocks_of(module).paths == BLOCKS[name]
 
 

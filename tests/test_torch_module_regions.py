@@ -161,7 +161,7 @@ class Bare(nn.Module):
 
 
 def in_place():
-    return nn.Sequential(nn.Linear(8, 8), nn.ReLU(True), nn.Linear(8, 8)), torch.rand(4, 8)
+    return nn.Sequential(nn.Linear(8, 8), nn.ReLU(True), nn.Linear(8, 8)), torch.rand(32768, 8)
 
 
 def in_place_first():

@@ -88,10 +88,11 @@ def test_a_sparse_table_has_the_gradient_without_checkpoints(
 
 
 def test_the_gradient_of_a_sparse_table_is_compared(file: str) -> None:
+    from ckptcli.peers.module_request import ModuleRequest
     from ckptcli.peers.torch_loading import load_module
     from ckptcli.peers.torch_module import ModuleNetwork
 
-    network = ModuleNetwork(load_module(f"{file}:Sparse", 0), 0)
+    network = ModuleNetwork(load_module(ModuleRequest(f"{file}:Sparse"), 0), 0)
     _, found = result = network.backward(network.forward())
     assert found[0] is not None
     assert found[0].is_sparse

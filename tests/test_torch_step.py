@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from ckptcli.cli.main import run_command
+from ckptcli.measure.subject import gradients_of
 from ckptcli.torch import Step
 from tests.backend_kit import NEEDS_TORCH
 from tests.torch_modules import profiled
@@ -75,6 +76,156 @@ def test_an_output_that_is_kept_is_in_the_account(capsys: pytest.CaptureFixture[
     assert told.startswith("the output, 2.5 KiB, is held until the backward pass is done")
 
 
+def network_of(name: str) -> Any:
+    from ckptcli.peers.module_request import ModuleRequest
+    from ckptcli.peers.torch_loading import load_module
+    from ckptcli.peers.torch_module import ModuleNetwork
+
+    return ModuleNetwork(load_module(ModuleRequest(f"{STEPS}:{name}"), 0), 0)
+
+
+@pytest.mark.slow
+@NEEDS_TORCH
+@pytest.mark.parametrize("name", ["trained", "instance", "accumulated", "low_rank"])
+def test_a_step_moves_parameters_as_a_script_does_and_is_undone(name: str) -> None:
+    """Bit for bit what a loop in plain PyTorch gives, which ckpt has no part in."""
+    import torch
+
+    step, network = made(name), network_of(name)
+    trainable = [p for p in step.module.parameters() if p.requires_grad]
+    is_made = isinstance(step.optimizer, torch.optim.Optimizer)
+    optimizer = step.optimizer if is_made else step.optimizer(trainable)
+    for _ in range(step.accumulate):
+        loss = step.loss(step.module(*step.arguments), step.given) / step.accumulate
+        loss.backward()
+    optimizer.step()
+
+    before = [p.detach().clone() for p in network.user.module.parameters()]
+    network.step(gradients_of(network))
+    for expected, found in zip(step.module.parameters(), network.user.module.parameters()):
+        assert torch.equal(expected, found)
+    network.put_back()
+    for expected, found in zip(before, network.user.module.parameters()):
+        assert torch.equal(expected, found)
+    assert all(p.grad is None for p in network.user.module.parameters())
+
+
+@pytest.mark.slow
+@NEEDS_TORCH
+@pytest.mark.parametrize("name", ["trained", "instance", "accumulated", "low_rank", "clipped"])
+def test_every_strategy_is_trained(capsys: pytest.CaptureFixture[str], name: str) -> None:
+    none, remat = profiled(capsys, f"{STEPS}:{name}", "-q")["strategies"]
+    for row in (none, remat):
+        phases = [row[f"{phase}_s"]["samples"] for phase in ("forward", "backward", "step")]
+        for *parts, total in zip(*phases, row["total_s"]["samples"]):
+            assert sum(parts) == pytest.approx(total)
+            assert min(parts) > 0
+    assert (remat["agreement"]["loss_ulp"], remat["agreement"]["gradient_ulp"]) == (0.0, 0.0)
+
+
+@pytest.mark.slow
+@NEEDS_TORCH
+def test_strategies_share_parameters_unless_a_pass_moves_them() -> None:
+    """A clamp in a hook is such a pass."""
+    from ckptcli.peers.torch_loading import another
+    from ckptcli.peers.torch_trial import tried
+
+    for name, shares in (("trained", True), ("clipped", False)):
+        user = network_of(name).user
+        can_share = tried(user, 0).can_share
+        other = another(user, 0, can_share)
+        for own, same in zip(user.module.parameters(), other.module.parameters()):
+            assert own is not same
+            assert (own.data_ptr() == same.data_ptr()) == shares
+        assert (other.optimizer is user.optimizer) == can_share == shares
+
+
+@pytest.mark.slow
+@NEEDS_TORCH
+def test_micro_batches_on_the_command_line_go_before_those_of_the_step(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Each takes as long as one, and what is known of the gradient stays."""
+    once = profiled(capsys, f"{STEPS}:step", "-q")
+    data = profiled(capsys, f"{STEPS}:accumulated", "-q", "--accumulate", "2")
+    assert data["config"]["accumulate"] == 2
+    for row, other in zip(data["strategies"], once["strategies"]):
+        assert row["saved_bytes"] == other["saved_bytes"]
+        assert row["agreement"]["loss"] == pytest.approx(other["agreement"]["loss"], rel=1e-6)
+        assert other["step_s"] is None
+
+
+def bytes_of(network: Any) -> int:
+    """Of all parameters that are trained."""
+    return int(sum(p.numel() * 4 for p in network.parameters() if p.requires_grad))
+
+
+def phases_of(row: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """By name; what they sum to is checked against the other figures of the row."""
+    found = {phase["phase"]: phase for phase in row["phases"]}
+    for name, known in (("forward", "after_forward_bytes"), ("backward", "after_backward_bytes")):
+        assert sum(found[name]["after_bytes"].values()) == row[known]
+    own_bytes = row["params_input_bytes"] + (row["optimizer_bytes"] or 0)
+    assert sum(found["forward"]["before_bytes"].values()) == own_bytes
+    assert max(phase["peak_bytes"] for phase in found.values()) == row["ledger_peak_bytes"]
+    return found
+
+
+@pytest.mark.slow
+@NEEDS_TORCH
+def test_phases_of_a_step_are_what_is_worked_out_by_hand(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """AdamW has two moments as large as the parameters, and a count of 4 bytes for each."""
+    module = made("trained").module
+    parameters, tensors = bytes_of(module), len(list(module.parameters()))
+    for row in profiled(capsys, f"{STEPS}:trained", "-q")["strategies"]:
+        found = phases_of(row)
+        assert row["optimizer_bytes"] == 2 * parameters + 4 * tensors
+        for phase in found.values():
+            for live in (phase["before_bytes"], phase["after_bytes"]):
+                assert live["parameter"] == parameters
+                assert live["optimizer"] == row["optimizer_bytes"]
+        assert "gradient of a parameter" not in found["forward"]["after_bytes"]
+        assert found["backward"]["after_bytes"]["gradient of a parameter"] == parameters
+        assert found["step"]["before_bytes"] == found["backward"]["after_bytes"]
+        assert found["step"]["after_bytes"] == found["step"]["before_bytes"]
+        assert found["step"]["peak_bytes"] > sum(found["step"]["before_bytes"].values())
+
+
+@pytest.mark.slow
+@NEEDS_TORCH
+@pytest.mark.parametrize(
+    ("name", "forward_has", "state"),
+    [("instance", 0, 1), ("accumulated", 1, 2), ("low_rank", 0, 0), ("step", 0, None)],
+)
+def test_gradients_are_there_from_the_second_micro_batch_on(
+    capsys: pytest.CaptureFixture[str], name: str, forward_has: int, state: int | None
+) -> None:
+    """What is frozen has neither gradient nor state; SGD alone keeps nothing, with momentum one."""
+    trained_bytes = bytes_of(network_of(name).user.module)
+    for row in profiled(capsys, f"{STEPS}:{name}", "-q")["strategies"]:
+        found = phases_of(row)
+        after = found["forward"]["after_bytes"].get("gradient of a parameter", 0)
+        assert after == forward_has * trained_bytes
+        assert found["backward"]["after_bytes"]["gradient of a parameter"] == trained_bytes
+        if state is None:
+            assert (row["optimizer_bytes"], list(found)) == (None, ["forward", "backward"])
+        else:
+            assert row["optimizer_bytes"] // trained_bytes == state
+
+
+@pytest.mark.slow
+@NEEDS_TORCH
+def test_the_screen_has_a_column_for_the_step(capsys: pytest.CaptureFixture[str]) -> None:
+    for name, has_step in (("trained", True), ("step", False)):
+        arguments = ["run", "--module", f"{STEPS}:{name}", "--reps", "6", "--width", "160"]
+        assert run_command(arguments) == 0
+        out = capsys.readouterr().out
+        assert (" step " in out.partition("\nstrategy ")[2].partition("\n")[0]) == has_step
+        assert (", step " in out) == has_step
+
+
 @pytest.mark.slow
 @NEEDS_TORCH
 @pytest.mark.parametrize(
@@ -86,6 +237,9 @@ def test_an_output_that_is_kept_is_in_the_account(capsys: pytest.CaptureFixture[
         ("fails", 1, f"steps.py:{FAILING} (`return Step(net()"),
         ("misspelt", 2, "a mapping with `arguments`, which no step has"),
         ("headless", 2, "a mapping with no `module`"),
+        ("broken", 1, "steps.py:"),
+        ("foreign", 2, "moves 1 tensor that the module does not have as a parameter"),
+        ("stepless", 2, "the optimizer of"),
         ("no_module", 2, "a step whose module is of type function"),
     ],
 )

@@ -20,7 +20,8 @@ from ckptcli.backends import open_backend
 from ckptcli.checkpoint.strategies.base import Strategy
 from ckptcli.checkpoint.strategies.registry import parse_strategy
 from ckptcli.errors import UsageError
-from ckptcli.verify.check import Check, check
+from ckptcli.measure.check import Check
+from ckptcli.verify.check import check
 from ckptcli.verify.fault import GRAMMAR, KINDS, parse_fault
 from ckptcli.verify.perturb import perturbed
 from ckptcli.workloads.trg import TrgWorkload

@@ -14,7 +14,8 @@ import pytest
 
 from ckptcli.checkpoint.strategies.registry import parse_strategy
 from ckptcli.cli.main import run_command
-from ckptcli.verify.check import Check, check
+from ckptcli.measure.check import Check
+from ckptcli.verify.check import check
 from ckptcli.verify.differences import STEPS
 from tests.program_kit import Opener
 

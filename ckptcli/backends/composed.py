@@ -16,11 +16,16 @@ Array = Any
 
 
 class Composed:
-    """The functions over one library; `erf` is the library's error function."""
+    """The functions over one library.
 
-    def __init__(self, np: Any, erf: Any) -> None:
+    `erf` and `erfc` are the library's error function and its complement, which may be of a wider
+    dtype than what they are given.
+    """
+
+    def __init__(self, np: Any, erf: Any, erfc: Any) -> None:
         self.np = np
-        self.erf = erf
+        self._erf = erf
+        self._erfc = erfc
 
     def max_dim(self, x: Array, dim: int) -> Array:
         return self.np.amax(x, axis=dim, keepdims=True)
@@ -104,14 +109,16 @@ class Composed:
         return self.np.divide(e, e + 1.0, e)
 
     def sigmoid_gradient(self, x: Array, gradient: Array, out: Array = None) -> Array:
-        """Behind the largest exponent it is exp(-x); where that is 0, so is the product."""
+        """Behind the largest exponent it is exp(-x); where that is 0 there, so is the product."""
         np, cap = self.np, _LARGEST_EXPONENT[x.dtype.name]
         e = np.exp(np.minimum(x, cap))
         t = e + 1.0
         e /= t
         e /= t
-        slope = np.where(x > cap, np.exp(-np.maximum(x, cap)), e)
-        gradient = np.where((slope == 0.0) & np.isinf(gradient), gradient.dtype.type(0), gradient)
+        behind = x > cap
+        slope = np.where(behind, np.exp(-np.maximum(x, cap)), e)
+        lost = behind & (slope == 0.0) & np.isinf(gradient)
+        gradient = np.where(lost, gradient.dtype.type(0), gradient)
         return np.multiply(gradient, slope, out)
 
     def sign(self, x: Array) -> Array:
@@ -128,17 +135,22 @@ class Composed:
         out[...] = chosen
         return out
 
-    def gelu(self, x: Array) -> Array:
-        phi = self.erf(x * math.sqrt(0.5))
-        phi += 1.0
+    def erf(self, x: Array) -> Array:
+        return self._erf(x).astype(x.dtype, copy=False)
+
+    def _normal_share(self, x: Array) -> Array:
+        """(1 + erf(x / sqrt(2))) / 2, by the complement: no digits cancel in the lower tail."""
+        phi = self._erfc(x * -math.sqrt(0.5)).astype(x.dtype, copy=False)
         phi *= 0.5
+        return phi
+
+    def gelu(self, x: Array) -> Array:
+        phi = self._normal_share(x)
         phi *= x
         return phi
 
     def gelu_gradient(self, x: Array, gradient: Array, out: Array = None) -> Array:
-        phi = self.erf(x * math.sqrt(0.5))
-        phi += 1.0
-        phi *= 0.5
+        phi = self._normal_share(x)
         near = self.np.clip(x, -DENSITY_END, DENSITY_END)
         phi += self.np.exp(near * near * -0.5) * near * (1.0 / math.sqrt(2.0 * math.pi))
         return self.np.multiply(gradient, phi, out)
@@ -151,7 +163,7 @@ COMPOSED = tuple(name for name in vars(Composed) if not name.startswith("_"))
 """The functions that replace those of NumPy's namespace."""
 
 
-def composed(np: Any, erf: Any) -> dict[str, Any]:
-    """The functions by name, `erf` with them."""
-    functions = Composed(np, erf)
-    return {**{name: getattr(functions, name) for name in COMPOSED}, "erf": erf}
+def composed(np: Any, erf: Any, erfc: Any) -> dict[str, Any]:
+    """The functions by name."""
+    functions = Composed(np, erf, erfc)
+    return {name: getattr(functions, name) for name in COMPOSED}

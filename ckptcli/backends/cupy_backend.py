@@ -15,8 +15,8 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import cupy
-import cupyx.scipy.special
 import numpy as np
+from cupyx.scipy import special
 
 from ckptcli.backends import numpy_namespace
 from ckptcli.backends.base import (
@@ -75,7 +75,7 @@ def cupy_namespace() -> Namespace:
         return cupy.array(copied.array, order="K")
 
     names = rebound(cupy)
-    names.update(composed(cupy, cupyx.scipy.special.erf))
+    names.update(composed(cupy, special.erf, special.erfc))
     names.update(random=random, asindices=asindices, to_host=to_host, from_host=from_host)
     return cast(Namespace, SimpleNamespace(**names))
 

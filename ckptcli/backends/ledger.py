@@ -161,7 +161,7 @@ class Ledger:
                 peak.with_workspace_bytes = max(peak.with_workspace_bytes, in_use)
 
 
-_FACTS = ("storage_of", "storage_id", "storage_layout", "nbytes", "dtype_name")
+NAMESPACE_FACTS = ("storage_of", "storage_id", "storage_layout", "nbytes", "dtype_name")
 """Functions of a namespace that say something of an array and make none."""
 
 
@@ -174,7 +174,7 @@ class TrackedNamespace:
 
     def __getattr__(self, name: str) -> Any:
         function = getattr(self._inner, name)
-        if name not in _FACTS:
+        if name not in NAMESPACE_FACTS:
             function = self._tracked(function)
         setattr(self, name, function)
         return function

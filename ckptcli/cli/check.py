@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ckptcli.cli.command import options_command
 from ckptcli.cli.standard_streams import reader_may_leave
 from ckptcli.cli.streams import warn
+from ckptcli.exit_codes import DONE, FAILED, UNTRUSTWORTHY, WRONG
 
 if TYPE_CHECKING:
     from ckptcli.cli.line import Line
+    from ckptcli.measure.check import Check, CheckedProgram
     from ckptcli.options.commands.check import CheckOptions
 
 
@@ -36,4 +39,36 @@ def command(options: CheckOptions, line: Line) -> int:
         opened_engines(subject.engine_names, threads) as (engines, notes),
     ):
         warn(notes, quiet)
-        return subject.check(options, engines)
+        checks: list[Check] = []
+        for program in subject.checks(options, engines):
+            _print(program, options)
+            checks += program.checks
+    return _exit_code(checks, options.strictness.strict)
+
+
+def _print(program: CheckedProgram, options: CheckOptions) -> None:
+    if options.data.as_json:
+        from ckptcli.cli.json_output import print_json_line
+        from ckptcli.measure.check import check_object
+
+        print_json_line(check_object(program))
+        return
+    from ckptcli.cli.text_page import TextPage
+    from ckptcli.report.check_lines import HANG, VERDICTS, check_lines
+
+    page = TextPage(options.screen)
+    page.print(program.title)
+    for check in program.checks:
+        page.print(f"{program.name_of(check)}: {page.styled(*VERDICTS[check.passed])}")
+        for line in check_lines(check):
+            page.print(f"  {line}", hang=HANG)
+
+
+def _exit_code(checks: Sequence[Check], strict: bool) -> int:
+    """5 for what is wrong, 1 for what fails, 4 under --strict for what decides nothing."""
+    if any(check.passed is False for check in checks):
+        return WRONG
+    if any(check.failed for check in checks):
+        return FAILED
+    is_decided = all(check.is_decided for check in checks)
+    return DONE if is_decided or not strict else UNTRUSTWORTHY

@@ -111,7 +111,7 @@ def _object(setting: Setting) -> dict[str, object]:
 
 
 def _toml(found: FoundConfig, settings: list[Setting], logger: list[Setting]) -> str:
-    path = None if found.path is None else visible(str(found.path), keep="")
+    path = None if found.path is None else visible(str(found.path))
     place = "no burn.toml found" if path is None else f"file: {path}"
     lines = [f"# {place}", "[ckpt]", *_lines(settings), "", f"[{LOGGER}]", *_lines(logger)]
     return "\n".join(lines) + "\n"

@@ -19,6 +19,7 @@ from ckptcli.cli.streams import say
 from ckptcli.errors import CkptError, UnknownNameError
 from ckptcli.exit_codes import DONE, FAILED, INTERRUPTED
 from ckptcli.version import VERSION
+from ckptcli.visible import visible
 
 COMMANDS = {
     "run": "Profile a workload: memory held and peak, recomputation, time, for each strategy.",
@@ -163,6 +164,6 @@ def _failure_of(error: OSError) -> str:
 
 def report_error(message: str, hint: str | None) -> None:
     """`Error: ...` on stderr, and the hint on a line of its own."""
-    say(f"Error: {message}")
+    say(f"Error: {visible(message)}")
     if hint:
-        say(f"\nhint: {hint}")
+        say(f"\nhint: {visible(hint)}")

@@ -56,31 +56,31 @@ def warn(messages: Iterable[str], quiet: bool = False) -> None:
     if quiet:
         return
     for message in messages:
-        say(f"warning: {message}")
+        say(f"warning: {visible(message)}")
 
 
 def note(message: str, quiet: bool = False) -> None:
     """A message on stderr that is no warning, unless `quiet`."""
     if not quiet:
-        say(f"note: {message}")
+        say(f"note: {visible(message)}")
 
 
 def hint(message: str, quiet: bool = False) -> None:
     """A message on stderr that says what to do next, unless `quiet`."""
     if not quiet:
-        say(message)
+        say(visible(message))
 
 
 def say(text: str) -> None:
-    """A text on stderr; what of it a terminal would act on is written out."""
-    click.echo("\n".join(map(_cut, visible(text).split("\n"))), err=True)
+    """Lines on stderr; what of them a terminal would act on is written out."""
+    click.echo("\n".join(map(_cut, visible(text, keep="\n").split("\n"))), err=True)
 
 
 def _cut(line: str) -> str:
     """A line without the middle of what is long: a message may quote a value of any length."""
     if len(line) <= LONGEST_LINE:
         return line
-    return f"{line[: LONGEST_LINE // 2]} [...] {line[-LONGEST_LINE // 4 :]}"
+    return f"{line[: LONGEST_LINE // 4]} [...] {line[-LONGEST_LINE // 8 :]}"
 
 
 class Progress:
@@ -112,7 +112,7 @@ class Progress:
 
         lines, self._told = new_lines(record, self._told, verbose)
         for line in lines:
-            self._write(f"{line}\n")
+            self._write(f"{visible(line)}\n")
 
     def end(self) -> None:
         """Clear the line."""
@@ -122,4 +122,5 @@ class Progress:
     def _write(self, text: str) -> None:
         stays = text.endswith("\n")
         shown = text if stays else text[: shutil.get_terminal_size().columns - 1]
-        click.echo(f"\r\x1b[K{visible(shown)}", err=True, nl=False)
+        shown = visible(shown, keep="\n")
+        click.echo(f"\r\x1b[K{shown}", err=True, nl=False)

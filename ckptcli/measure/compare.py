@@ -306,7 +306,9 @@ def _seed(base: Row, new: Row) -> int:
     return int.from_bytes(digest.digest()[:8], "big")
 
 
+_LATER = ("whole_s", "step_s")
+
+
 def _known_of(sample: Sample) -> dict[str, object]:
-    """A sample that is timed apart says nothing of a whole, as those of older files."""
-    data = asdict(sample)
-    return data if sample.whole_s is not None else {k: v for k, v in data.items() if k != "whole_s"}
+    """A sample says nothing of phases that it does not have, as those of older files."""
+    return {k: v for k, v in asdict(sample).items() if v is not None or k not in _LATER}

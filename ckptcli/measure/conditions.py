@@ -24,7 +24,7 @@ from ckptcli.measure.point import Point, beside_point
 from ckptcli.measure.row import Row
 from ckptcli.measure.statistics import Ratio
 
-TIMES = {"time": "total", "forward": "forward", "backward": "backward"}
+TIMES = {"time": "total", "forward": "forward", "backward": "backward", "step": "step"}
 EXACT: dict[str, Callable[[Row], float | None]] = {
     "saved_bytes": lambda row: row.saved_bytes,
     "peak_bytes": lambda row: row.peak_bytes,

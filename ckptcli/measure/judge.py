@@ -138,8 +138,12 @@ def all_fixed(memory: Memory) -> str | None:
     if live is None or not live.module or live.fixed_bytes < MOSTLY * live.total_bytes:
         return None
     return (
-        f"no checkpoint can help: {units.part(live.fixed_bytes, live.total_bytes)} are parameters "
-        "and their gradients"
+        f"no checkpoint can help: {units.part(live.fixed_bytes, live.total_bytes)} are parameters"
+        + (
+            ", their gradients and the optimizer's state"
+            if "optimizer" in live.bytes_by_why
+            else " and their gradients"
+        )
     )
 
 

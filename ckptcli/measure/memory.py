@@ -10,14 +10,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
-from ckptcli.measure.fields import Bytes, Count, derived
-from ckptcli.measure.trace import PassPhase, Shape
+from ckptcli.measure.fields import Bytes, Count, Words, derived
+from ckptcli.measure.trace import Shape
 
 WHOLE_MODULE = "(module)"
 """The path of a PyTorch module itself, which has none."""
 
-FIXED = ("parameter", "gradient of a parameter")
+PeakPhase = Annotated[str, Words(("forward", "recompute", "backward", "step"))]
+StepPhase = Annotated[str, Words(("forward", "backward", "step"))]
+
+FIXED = ("parameter", "gradient of a parameter", "optimizer")
 """What is there at the end of every pass, whatever is checkpointed."""
 
 
@@ -30,11 +34,13 @@ class LiveTensor:
         op: Op that made it; null for a leaf, or what belongs to no node.
         shape: Sizes of the dimensions, outermost first.
         bytes: Size, bytes.
-        why: What it is: parameter, buffer, input, saved, recomputed, gradient, gradient of a
-            parameter, output, temporary.
+        why: What it is: parameter, optimizer, buffer, input, saved, recomputed, gradient, gradient
+            of a parameter, output, temporary.
         source: The line of the program that made it, FILE:LINE; empty if not known.
         module: Of a PyTorch module, the part that made it or that it belongs to, by its path; empty
             elsewhere.
+        held_by: Of a PyTorch module, the steps of the backward pass that hold it, `checkpoint`, or
+            the role and name of what else does; empty if not known.
     """
 
     node: Count | None
@@ -44,6 +50,34 @@ class LiveTensor:
     why: str
     source: str = ""
     module: str = ""
+    held_by: Sequence[str] = ()
+
+
+@dataclass(slots=True)
+class Holder:
+    """What holds storages at the peak of a PyTorch module's pass, and is no step of the backward
+    pass.
+
+    Attributes:
+        name: Name of the argument, path of the attribute, variable of a closure or of the file;
+            empty for the output.
+        role: What it is to the pass.
+        kind: Its class.
+        bytes: What it holds alone, bytes.
+        tensors: How many storages that are.
+        checkpoints: How many checkpoints keep it.
+        all_checkpoints: How many checkpoints the pass made.
+        more_bytes: How much lower the peak is without it, bytes; null where that was not tried.
+    """
+
+    name: str
+    role: Annotated[str, Words(("argument", "closure", "output", "attribute", "global"))]
+    kind: str
+    bytes: Bytes = 0
+    tensors: Count = 0
+    checkpoints: Count = 0
+    all_checkpoints: Count = 0
+    more_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,19 +92,40 @@ class PeakLive:
         phase: The part of the pass that made the peak.
         module: Of a PyTorch module, the part that ran then, was computed again then or whose
             backward ran, by its path; empty elsewhere.
+        holders: What holds some of it beside the backward pass, the most bytes first.
     """
 
     largest: Sequence[LiveTensor]
     total_bytes: Bytes
     total_tensors: Count
     bytes_by_why: dict[str, Bytes]
-    phase: PassPhase = "backward"
+    phase: PeakPhase = "backward"
     module: str = ""
+    holders: Sequence[Holder] = ()
 
     @property
     def fixed_bytes(self) -> int:
-        """Of it parameters and their gradients, which no checkpoint has a say in."""
+        """Of it what no checkpoint has a say in: parameters, their gradients, the optimizer."""
         return sum(self.bytes_by_why.get(why, 0) for why in FIXED)
+
+
+@dataclass(frozen=True, slots=True)
+class PhaseMemory:
+    """One phase of a step of training, of a PyTorch module.
+
+    Of several micro-batches: before the first, after the last, and the highest peak of all.
+
+    Attributes:
+        phase: Forward, backward, or the optimizer's step.
+        before_bytes: What was live before it, by what it is, bytes.
+        after_bytes: What was live after it, by what it is, bytes.
+        peak_bytes: The most that was live in it, workspace of kernels left out, bytes.
+    """
+
+    phase: StepPhase
+    before_bytes: dict[str, Bytes]
+    after_bytes: dict[str, Bytes]
+    peak_bytes: Bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +172,13 @@ class Memory:
         compiled_peak_bytes: What a program that is compiled whole needs at once, parameters and
             input included: the peak that its device measured, else what its compiler planned,
             bytes; null if nothing is compiled, or it does not tell.
+        optimizer_bytes: The optimizer's state, live through the whole pass, bytes; null without an
+            optimizer.
+        ledger_peak_step_bytes: Exact peak of the optimizer's step, workspace of kernels left out,
+            bytes; null without an optimizer.
+        traced_peak_step_bytes: Peak of the optimizer's step with the workspace of kernels, bytes;
+            null without an optimizer, or if not known.
+        phases: The phases of a PyTorch module's step, in order; empty elsewhere.
         process_peak_bytes: How far the resident memory of the process rose above what it had
             before a pass whose parameters and input were loaded, bytes; of a compiled program the
             memory of a fresh process.
@@ -138,6 +200,10 @@ class Memory:
     compiled_temp_bytes: Bytes | None = None
     compiled_peak_bytes: Bytes | None = None
     process_peak_bytes: Bytes | None = None
+    optimizer_bytes: Bytes | None = None
+    ledger_peak_step_bytes: Bytes | None = None
+    traced_peak_step_bytes: Bytes | None = None
+    phases: Sequence[PhaseMemory] = ()
 
     @property
     @derived
@@ -155,12 +221,18 @@ class Memory:
     @derived
     def ledger_peak_bytes(self) -> Bytes | None:
         """Exact peak of the whole pass, workspace of kernels left out, bytes."""
-        return _largest(self.ledger_peak_forward_bytes, self.ledger_peak_backward_bytes)
+        return _largest(
+            self.ledger_peak_forward_bytes,
+            self.ledger_peak_backward_bytes,
+            self.ledger_peak_step_bytes,
+        )
 
     @property
     @derived
     def workspace_bytes(self) -> Bytes | None:
-        """What kernels need on top of the exact peak, a bound, bytes; null if not known."""
+        """What kernels need on top of the exact peak, bytes: a bound, of a PyTorch module what its
+        allocator tells; null if not known.
+        """
         if self.traced_peak_forward_bytes is None or self.traced_peak_backward_bytes is None:
             return None
         return (self.peak_bytes or 0) - (self.ledger_peak_bytes or 0)
@@ -171,7 +243,12 @@ class Memory:
         """The peak: the exact one and the workspace of kernels where it is known; of a program that
         is compiled whole what its device measured or its compiler planned; bytes.
         """
-        exact = _largest(self.peak_forward_bytes, self.peak_backward_bytes)
+        exact = _largest(
+            self.peak_forward_bytes,
+            self.peak_backward_bytes,
+            self.ledger_peak_step_bytes,
+            self.traced_peak_step_bytes,
+        )
         return self.compiled_peak_bytes if exact is None else exact
 
 

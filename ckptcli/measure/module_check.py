@@ -29,6 +29,22 @@ class Place:
     source: str
     library: str
 
+    def __str__(self) -> str:
+        at = self.source or self.library
+        beside = f" ({self.library})" if self.library not in ("", at) else ""
+        inside = "" if self.module in self.block else f", in `{self.module}`"
+        return (
+            f"block {block_name(self.block)}{inside}, op {self.index} (aten.{self.op}) at "
+            f"{at}{beside}"
+        )
+
+
+def block_name(block: Sequence[str]) -> str:
+    """The first and the last of the modules under one checkpoint."""
+    if not block:
+        return "(module)"
+    return f"`{block[0]}`" + (f" to `{block[-1]}`" if len(block) > 1 else "")
+
 
 @dataclass(frozen=True, slots=True)
 class Moved:

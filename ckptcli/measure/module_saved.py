@@ -15,9 +15,9 @@ class ModuleSaved:
 
     Attributes:
         module: path and class of the module during whose forward it was made.
-        ops: the steps of the backward pass that hold it, by the name of their `grad_fn`, and
-            `checkpoint` for an argument of one, as far as PyTorch's graph tells: not what is held
-            otherwise, or for a checkpoint's policy.
+        ops: the steps of the backward pass that hold it, by the name of their `grad_fn`,
+            `checkpoint` for an argument of one, or else the role and name of what holds it, as in
+            `argument cache`; not what a checkpoint's policy holds.
         shape: of the tensor that it was made for; views of it may have others.
         bytes: of the whole storage, once.
         path, kind: of the module alone, each.

@@ -13,7 +13,8 @@ import gc
 from pathlib import Path
 
 from ckptcli.backends.allocator import release_freed_memory
-from ckptcli.measure.rounds import Subject, collector_off
+from ckptcli.measure.rounds import collector_off
+from ckptcli.measure.subject import Subject, whole_pass
 
 _STATUS = Path("/proc/self/status")
 _CLEAR = Path("/proc/self/clear_refs")
@@ -31,7 +32,7 @@ def resident_rise_bytes(subject: Subject) -> int | None:
         return None
     before_bytes = _status_bytes("VmRSS")
     with collector_off():
-        result = subject.backward(subject.forward())
+        result = whole_pass(subject)
         peak_bytes = _status_bytes("VmHWM")
         del result
     if before_bytes is None or peak_bytes is None:

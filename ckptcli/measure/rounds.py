@@ -4,7 +4,7 @@ Machines drift; strategies timed one after the other differ by the drift. Interl
 it (`docs/statistics.md`). A sample is one forward and one backward pass, timed apart, with the
 garbage collector off; it is collected between rounds. A pass that is shorter than a clock can be
 trusted with is repeated inside the sample: as often as the shortest one so far needs, in every
-strategy alike.
+strategy alike. A pass of what is trained has micro-batches, and a step that is timed apart.
 
 Invariant: only complete rounds count; an interrupted round leaves no sample.
 """
@@ -19,10 +19,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any, Protocol
+from typing import Any
 
 from ckptcli.measure.fields import Count, Positive, Seconds, derived
 from ckptcli.measure.statistics import median_interval, paired_ratio
+from ckptcli.measure.subject import Subject, micro_batches_of, step_of
 
 Clock = Callable[[], float]
 """Seconds from an arbitrary start."""
@@ -32,17 +33,6 @@ LOOKS = (9, 17, 25, 49)
 """Round counts after which a run may stop; their interval's level lies just above 95 %."""
 
 WIDEST_HALF_WIDTH = 0.01
-
-
-class Subject(Protocol):
-    """What is timed. `backward` gets what `forward` returned, `check` what `backward` returned."""
-
-    def forward(self) -> Any: ...
-
-    def backward(self, state: Any) -> Any: ...
-
-    def check(self, result: Any) -> float | None:
-        """A figure of the result to show beside the times; not timed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +48,7 @@ class Sample:
         collected: Whether the garbage collector ran inside all the same.
         process: Which of several measuring processes took it, from 0.
         whole_s: The one program, seconds; null where the phases are timed apart.
+        step_s: The optimizer's step, seconds; null where there is none.
     """
 
     forward_s: Seconds | None
@@ -67,18 +58,19 @@ class Sample:
     collected: bool = False
     process: Count = 0
     whole_s: Seconds | None = None
+    step_s: Seconds | None = None
 
     @property
     @derived
     def total_s(self) -> Seconds:
-        """Both phases, seconds."""
+        """All phases, seconds."""
         if self.whole_s is not None:
             return self.whole_s
-        return (self.forward_s or 0.0) + (self.backward_s or 0.0)
+        return (self.forward_s or 0.0) + (self.backward_s or 0.0) + (self.step_s or 0.0)
 
     def unsplit(self) -> Sample:
         """The same of a program that has no phases."""
-        return replace(self, forward_s=None, backward_s=None, whole_s=self.total_s)
+        return replace(self, forward_s=None, backward_s=None, step_s=None, whole_s=self.total_s)
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,26 +201,50 @@ def _repeats_for(taken: Mapping[str, Sample]) -> int:
 
 
 def _sample(subject: Subject, clock: Clock, repeats: int) -> Sample:
-    forward_s = backward_s = 0.0
+    seconds = _Seconds()
     collections = _collections()
     result = None
     for _ in range(repeats):
         result = None  # the last pass's gradients are freed before the next one starts
+        result = _timed_pass(subject, clock, seconds)
+    return Sample(
+        seconds.forward / repeats,
+        seconds.backward / repeats,
+        subject.check(result),
+        repeats,
+        collected=_collections() != collections,
+        step_s=None if step_of(subject) is None else seconds.step / repeats,
+    )
+
+
+@dataclass(slots=True)
+class _Seconds:
+    """What the phases of passes took together."""
+
+    forward: float = 0.0
+    backward: float = 0.0
+    step: float = 0.0
+
+
+def _timed_pass(subject: Subject, clock: Clock, seconds: _Seconds) -> Any:
+    """One pass with all its micro-batches and its step; what the last `backward` returned."""
+    result = None
+    for _ in range(micro_batches_of(subject)):
         start_s = clock()
         state = subject.forward()
         middle_s = clock()
         result = subject.backward(state)
         end_s = clock()
-        forward_s += middle_s - start_s
-        backward_s += end_s - middle_s
+        seconds.forward += middle_s - start_s
+        seconds.backward += end_s - middle_s
         del state
-    return Sample(
-        forward_s / repeats,
-        backward_s / repeats,
-        subject.check(result),
-        repeats,
-        collected=_collections() != collections,
-    )
+    training = step_of(subject)
+    if training is not None:
+        start_s = clock()
+        training.step(result)
+        seconds.step += clock() - start_s
+        training.put_back()
+    return result
 
 
 def _collections() -> int:

@@ -34,7 +34,7 @@ from ckptcli.measure.rounds import Sample
 from ckptcli.measure.statistics import Estimate, Ratio
 from ckptcli.measure.trace import Trace
 
-PHASES = ("forward", "backward", "total")
+PHASES = ("forward", "backward", "step", "total")
 WORDS = ("wrong", "worse", "effective", "held only", "no effect")
 Identity = tuple[str, str, tuple[tuple[str, float], ...]]
 """Engine, strategy and point."""
@@ -267,8 +267,14 @@ class Row:
 
     @property
     @derived
+    def step_s(self) -> Times | None:
+        """The optimizer's step; null where there is none."""
+        return self._times("step") if self.seconds("step") else None
+
+    @property
+    @derived
     def total_s(self) -> Times:
-        """Forward and backward together."""
+        """All phases together."""
         return self._times("total")
 
     @property

@@ -119,6 +119,7 @@ METRICS = (
     "time",
     "forward",
     "backward",
+    "step",
     "saved_bytes",
     "peak_bytes",
     "ledger_peak_bytes",

@@ -38,6 +38,10 @@ class ProgramOptions(Options):
     )
 
 
+MOST_THREADS = 1024
+"""A BLAS is built for so many at most; libraries end in tracebacks of their own far beyond."""
+
+
 class DeviceOptions(Options):
     """Which array library computes, where, and on how many threads."""
 
@@ -65,6 +69,7 @@ class DeviceOptions(Options):
         "Threads of the BLAS, of the array library and of PyTorch.",
         section="How to measure",
         at_least=1,
+        at_most=MOST_THREADS,
         default_text="as they are",
     )
 
@@ -99,6 +104,19 @@ class BlockOptions(Options):
         metavar="GLOB|CLASS",
         subjects=frozenset({MODULE}),
         default_text="the elements of lists of modules",
+    )
+
+
+class TrainingOptions(Options):
+    """How a module of the user's own is trained."""
+
+    accumulate: int | None = option(
+        None,
+        "With --module: micro-batches, the input as it is each time, before a step.",
+        metavar="K",
+        at_least=1,
+        subjects=frozenset({MODULE}),
+        default_text="1, or what its step says",
     )
 
 

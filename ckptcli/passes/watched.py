@@ -15,8 +15,9 @@ from typing import ClassVar
 from ckptcli.autodiff.device import Device
 from ckptcli.backends.base import Backend
 from ckptcli.checkpoint.program_graph import LayerPlace, ProgramGraph, ProgramNode
+from ckptcli.checkpoint.program_watcher import ProgramWatcher
 from ckptcli.checkpoint.strategies.base import Strategy
-from ckptcli.events import Event, LayersEnded, LayerStarted, NodeCreated
+from ckptcli.events import NodeCreated
 from ckptcli.graph import Node
 from ckptcli.workloads.base import Workload
 
@@ -43,47 +44,8 @@ class _HoldNothing(Strategy):
         return True
 
 
-class _Watcher:
-    """A sink that notes each node and the layer of the outer-most loop that makes it."""
-
-    def __init__(self) -> None:
-        self.made: list[tuple[NodeCreated, int, LayerPlace | None]] = []
-        """Event, the node whose memory the value lies in, and the layer."""
-        self.loops: list[int] = []
-        self._depth = 0
-        self._place: LayerPlace | None = None
-        self._storages: dict[int, tuple[int, int]] = {}
-
-    def emit(self, event: Event) -> None:
-        if isinstance(event, NodeCreated):
-            self.made.append((event, self._owner(event), self._place))
-        elif isinstance(event, LayerStarted):
-            self._start_layer(event)
-        elif isinstance(event, LayersEnded):
-            self._depth -= 1
-            self._place = None if self._depth == 0 else self._place
-
-    def _start_layer(self, event: LayerStarted) -> None:
-        if event.layer == 0:
-            self._depth += 1
-            if self._depth == 1:
-                self.loops.append(event.layer_count)
-        if self._depth == 1:
-            self._place = LayerPlace(len(self.loops) - 1, event.layer)
-
-    def _owner(self, event: NodeCreated) -> int:
-        """A value in the memory of an operand, which lives while it is used, is a view of it."""
-        owner = event.node_id
-        for parent in event.parents:
-            storage, made_by = self._storages.get(parent, (None, parent))
-            if storage == event.storage:
-                owner = made_by
-        self._storages[event.node_id] = event.storage, owner
-        return owner
-
-
 def _watched(workload: Workload, backend: Backend) -> ProgramGraph:
-    watcher = _Watcher()
+    watcher = ProgramWatcher()
     device = Device(backend).autodiff().gradient_checkpointing(_HoldNothing()).watched_by(watcher)
     with backend.quiet():
         result = workload.load(device).forward()

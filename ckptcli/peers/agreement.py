@@ -12,8 +12,10 @@ from typing import Any
 import numpy as np
 
 from ckptcli.measure import OURS
+from ckptcli.measure.check import WrongGradient
 from ckptcli.measure.row import Agreement
 from ckptcli.peers.base import Values
+from ckptcli.verify.bits import farthest_difference, first_difference
 
 TOLERANCES = {"float32": 1e-5, "float64": 1e-12}
 
@@ -58,6 +60,13 @@ def distance(expected: Any, found: Any) -> tuple[float, float]:
     if not (np.isfinite(largest) and np.isfinite(apart)):
         return float("inf"), float("inf")
     return apart / float(largest) if largest else float("inf"), apart / float(np.spacing(largest))
+
+
+def wrong_gradient(parameter: str, expected: Any, found: Any, block: str = "") -> WrongGradient:
+    """A gradient that differs, with the first element and the one that moved most."""
+    worst = farthest_difference(expected, found)
+    first = first_difference(expected, found) or worst
+    return WrongGradient(parameter, first, worst, distance(expected, found)[0], block)
 
 
 def _largest(figures: Any) -> float:

@@ -21,7 +21,7 @@ from ckptcli.errors import MissingLibraryError, UnknownNameError
 from ckptcli.measure import OURS
 from ckptcli.measure.compiled import Compiled
 from ckptcli.measure.memory import Memory
-from ckptcli.measure.rounds import Subject
+from ckptcli.measure.subject import Subject
 from ckptcli.workloads.base import Workload
 
 

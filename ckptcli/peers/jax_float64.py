@@ -23,13 +23,13 @@ import numpy as np
 
 from ckptcli.checkpoint.user_code import running
 from ckptcli.errors import CkptError
-from ckptcli.measure.function_check import Along
+from ckptcli.measure.difference import TOLERANCE, DirectionalDifference
 from ckptcli.peers.base import NoPeer
 from ckptcli.peers.function_strategies import parse_function_strategy
 from ckptcli.peers.jax_function import SMALLER, UserFunction, load_function
 from ckptcli.peers.jax_function_rows import FunctionRows
 from ckptcli.peers.jax_trial import traced
-from ckptcli.verify.differences import TOLERANCE, DirectionalDifference, differences_of
+from ckptcli.verify.differences import differences_of
 
 
 def main() -> None:
@@ -78,7 +78,7 @@ class _Lines:
         rounded = [self._along(self._gradients(plain, at)) for at in (self._leaves, moved)]
         self._roundings = [_share_apart(a.gradient, b.gradient) for a, b in zip(*rounded)]
 
-    def beside(self, loss: Any) -> list[Along]:
+    def beside(self, loss: Any) -> list[DirectionalDifference]:
         """The gradient of the loss under a strategy beside the differences."""
         found = self._along(self._gradients(jax.jit(jax.grad(loss)), self._leaves))
         return [_along(each, rounding) for each, rounding in zip(found, self._roundings)]
@@ -99,20 +99,12 @@ class _Lines:
         return self._known[key], b""
 
 
-def _along(found: DirectionalDifference, rounding: float) -> Along:
+def _along(found: DirectionalDifference, rounding: float) -> DirectionalDifference:
     """`rounding` is what one unit in the last place of the parameters does to the derivative."""
     reason = found.reason
     if reason is None and not found.agrees and rounding > TOLERANCE:
         reason = f"rounding alone moves the gradient by {rounding:.1e} of it"
-    return Along(
-        gradient=found.gradient,
-        difference=found.difference,
-        scatter=found.scatter,
-        parameters=found.parameters,
-        reason=reason,
-        agrees=found.agrees,
-        apart=found.relative_error,
-    )
+    return replace(found, reason=reason)
 
 
 def _share_apart(own: float, other: float) -> float:

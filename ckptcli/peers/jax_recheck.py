@@ -16,8 +16,9 @@ from typing import Any
 import jax
 import numpy as np
 
-from ckptcli.measure.function_check import Compiled, Recomputed
+from ckptcli.measure.function_check import Compiled
 from ckptcli.measure.machine import available_bytes
+from ckptcli.measure.wrong_values import EquationValue
 from ckptcli.peers.agreement import distance
 from ckptcli.peers.jax_places import source_of, user_line
 from ckptcli.peers.jax_probe import Probes, Seen, Site
@@ -38,14 +39,14 @@ class Recheck:
         self._parameters = parameters
         self._arrays = arrays
         self._programs = 0
-        self._known: dict[int, Recomputed | None] = {}
+        self._known: dict[int, EquationValue | None] = {}
 
     @property
     def sites(self) -> Sequence[Site]:
         """Every equation inside a checkpoint."""
         return self._probes.sites
 
-    def op_by_op(self) -> tuple[int, list[Recomputed]]:
+    def op_by_op(self) -> tuple[int, list[EquationValue]]:
         """How many values were seen in both passes, and those that came back otherwise."""
         with jax.disable_jit():
             seen, _, _ = self._probes.see(self._seen_at_once(), *self._where(), compiled=False)
@@ -134,7 +135,9 @@ class Recheck:
                     waiting.append(by_number[number])
         return [by_number[number] for number in sorted(found)]
 
-    def _look_alone(self, site: Site, gradients: Sequence[Any]) -> tuple[Recomputed | None, bool]:
+    def _look_alone(
+        self, site: Site, gradients: Sequence[Any]
+    ) -> tuple[EquationValue | None, bool]:
         """What is seen of one site, and whether the program is still the one in question."""
         self._programs += 1
         seen, _, found = self._probes.see([site], *self._where(), compiled=True)
@@ -143,14 +146,14 @@ class Recheck:
         return (wrong[0] if wrong else None), same
 
 
-def recomputed(seen: Seen) -> Recomputed | None:
+def recomputed(seen: Seen) -> EquationValue | None:
     """What differs, bit for bit; None if nothing does."""
     own, other = (_real(np.asarray(value)) for value in (seen.forward, seen.again))
     difference = first_difference(own, other)
     if difference is None:
         return None
     line = user_line(seen.site.equation)
-    return Recomputed(
+    return EquationValue(
         primitive=seen.site.equation.primitive.name,
         source=source_of(seen.site.equation),
         line="" if line is None else line.place,

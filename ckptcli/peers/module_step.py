@@ -1,4 +1,4 @@
-"""What is trained, as a user says it: a module, its input, its loss.
+"""What is trained, as a user says it: a module, its input, its loss, its optimizer.
 
 Invariant: nothing here imports PyTorch.
 """
@@ -20,18 +20,24 @@ class Step:
         kwargs: its keywords.
         loss: `loss(output, batch)` gives a tensor of one element; None for the loss that ckpt takes
             of an output.
+        optimizer: an instance over parameters of the module, or what makes one of parameters, as
+            `torch.optim.SGD` does; None where nothing follows the backward pass.
         batch: what `loss` gets beside the output; None for what the module was given, as one value
             where it is one.
         keep_output: whether the output is held until the backward pass is done, as a script does
             that goes on using it.
+        accumulate: micro-batches in a step, each of the whole input as it is given; the loss of
+            each is divided by their number, and their gradients add up.
     """
 
     module: Any
     args: Any = ()
     kwargs: Mapping[str, Any] = field(default_factory=dict)
     loss: Callable[[Any, Any], Any] | None = None
+    optimizer: Any = None
     batch: Any = field(default=None, kw_only=True)
     keep_output: bool = field(default=False, kw_only=True)
+    accumulate: int = field(default=1, kw_only=True)
 
     @property
     def arguments(self) -> tuple[Any, ...]:

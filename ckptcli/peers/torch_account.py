@@ -1,9 +1,9 @@
 """The account of a PyTorch module's pass: when each storage lived, where it was made, what it is.
 
-PyTorch tells in which part of a pass an op runs. Outside of a backward pass it is the forward's;
-inside one it computes something again where gradients are recorded or a module is called, and is
-backward's otherwise. A step of the backward pass belongs to the module during whose forward it got
-its number.
+PyTorch tells in which part of a pass an op runs. Outside of a backward pass it is the forward's, or
+the optimizer's where that is said; inside one it computes something again where gradients are
+recorded or a module is called, and is backward's otherwise. A step of the backward pass belongs to
+the module during whose forward it got its number.
 
 Invariant: what was live at the peak sums to the ledger's peak, to the byte.
 Source: `torch/csrc/autograd/function.h`, `sequence_nr`; `torch/utils/checkpoint.py`.
@@ -11,24 +11,24 @@ Source: `torch/csrc/autograd/function.h`, `sequence_nr`; `torch/utils/checkpoint
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 
-from ckptcli.measure.memory import LiveTensor, Memory, PeakLive
-from ckptcli.peers.torch_ledger import StorageLedger, counted, counting
+from ckptcli.measure.memory import Holder, LiveTensor, PeakLive
+from ckptcli.peers.torch_ledger import StorageLedger
 from ckptcli.peers.torch_lines import lines_here
-from ckptcli.peers.torch_module import ModuleNetwork
 from ckptcli.peers.torch_paths import WHOLE, Paths
 from ckptcli.peers.torch_storages import storage_key, storages
 
-FORWARD, RECOMPUTE, BACKWARD = "forward", "recompute", "backward"
+FORWARD, RECOMPUTE, BACKWARD, STEP = "forward", "recompute", "backward", "step"
 LARGEST_SHOWN = 100
+NOBODY: Mapping[int, Sequence[str]] = {}
 _NO_LINES = ("", "")
 _OUTSIDE = -1
 """The number of a backward pass where none runs."""
@@ -39,7 +39,7 @@ class Birth:
     """A storage, from when it was made.
 
     Attributes:
-        phase: forward, recompute or backward.
+        phase: forward, recompute, backward or step.
         path: the module during whose forward it was made, or whose backward step made it.
         op: what made it, as in `aten.NAME`; "" for what was there before the pass.
         lines: the user's line that led to it and the innermost, as `lines_here` has them.
@@ -79,7 +79,8 @@ class Account(StorageLedger):
         self.highest_bytes = 0
         self.highest: Birth | None = None
         """The storage that made the peak."""
-        self._forward_end: int | None = None
+        self._outside = FORWARD
+        self._forward_ends: list[int] = []
         self._op = self._why = ""
         self._owners: dict[int, str] = {}
         self._numbers: list[int] = []
@@ -110,11 +111,26 @@ class Account(StorageLedger):
                 if birth is not None:
                     birth.why = birth.why or why
 
-    def start_phase(self) -> int:
-        """Begin a new peak; the first time, what is live is what the forward pass leaves."""
-        if self._forward_end is None:
-            self._forward_end = self.tick
-        return super().start_phase()
+    def end_forward(self) -> None:
+        """What is live now is what a forward pass leaves."""
+        self._forward_ends.append(self.tick)
+
+    @contextmanager
+    def stepping(self) -> Iterator[None]:
+        """Inside runs the optimizer's step."""
+        self._outside = STEP
+        try:
+            yield
+        finally:
+            self._outside = FORWARD
+
+    def bytes_by_why(self, tick: int) -> dict[str, int]:
+        """What was live at a tick, by what it is; bytes."""
+        found: Counter[str] = Counter()
+        for birth in self.history:
+            if birth.lived_at(tick):
+                found[self._why_of(birth)] += birth.size_bytes
+        return dict(sorted(found.items()))
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Run the op and count what it returns, for the module that runs."""
@@ -127,7 +143,7 @@ class Account(StorageLedger):
     def phase(self) -> str:
         """The part of the pass that runs now."""
         if torch._C._current_graph_task_id() == _OUTSIDE:
-            return FORWARD
+            return self._outside
         return RECOMPUTE if torch.is_grad_enabled() or self.paths.running else BACKWARD
 
     def born(self, key: int, tensor: torch.Tensor) -> None:
@@ -164,25 +180,29 @@ class Account(StorageLedger):
         birth.died = self.tick
         birth.outlives_step = birth.step is None or birth.step != _current_step()
 
-    def live_at_peak(self) -> PeakLive | None:
-        """What was live at the peak, and what ran then; None where nothing was."""
+    def live_at_peak(
+        self, held_by: Mapping[int, Sequence[str]] = NOBODY, holders: Sequence[Holder] = ()
+    ) -> PeakLive | None:
+        """What was live at the peak, and what ran then; None where nothing was.
+
+        `held_by` has the names of a storage's holders by its place in `history`.
+        """
         if self.highest is None:
             return None
-        live = [birth for birth in self.history if birth.lived_at(self.highest.born)]
-        bytes_by_why: Counter[str] = Counter()
-        for birth in live:
-            bytes_by_why[self._why_of(birth)] += birth.size_bytes
-        largest = sorted(live, key=lambda birth: -birth.size_bytes)[:LARGEST_SHOWN]
+        tick = self.highest.born
+        live = [(i, birth) for i, birth in enumerate(self.history) if birth.lived_at(tick)]
+        largest = sorted(live, key=lambda found: -found[1].size_bytes)[:LARGEST_SHOWN]
         return PeakLive(
-            largest=tuple(self._as_live(birth) for birth in largest),
-            total_bytes=sum(birth.size_bytes for birth in live),
+            largest=tuple(self._as_live(birth, held_by.get(i, ())) for i, birth in largest),
+            total_bytes=sum(birth.size_bytes for _, birth in live),
             total_tensors=len(live),
-            bytes_by_why=dict(sorted(bytes_by_why.items())),
+            bytes_by_why=self.bytes_by_why(self.highest.born),
             phase=self.highest.phase,
             module=self.highest.path,
+            holders=tuple(holders),
         )
 
-    def _as_live(self, birth: Birth) -> LiveTensor:
+    def _as_live(self, birth: Birth, held_by: Sequence[str]) -> LiveTensor:
         source, library = birth.lines
         return LiveTensor(
             node=None,
@@ -192,6 +212,7 @@ class Account(StorageLedger):
             why=self._why_of(birth),
             source=source or library,
             module=birth.path,
+            held_by=tuple(held_by),
         )
 
     def _why_of(self, birth: Birth) -> str:
@@ -201,7 +222,10 @@ class Account(StorageLedger):
             return "recomputed"
         if birth.phase == BACKWARD:
             return "gradient" if birth.outlives_step else "temporary"
-        is_left = self._forward_end is not None and birth.lived_at(self._forward_end)
+        if birth.phase == STEP:
+            return "optimizer" if birth.died is None else "temporary"
+        end = bisect_left(self._forward_ends, birth.born)
+        is_left = end < len(self._forward_ends) and birth.lived_at(self._forward_ends[end])
         return "saved" if is_left else "temporary"
 
     def _give_numbers(self) -> None:
@@ -230,32 +254,3 @@ class Account(StorageLedger):
 def _current_step() -> int | None:
     step = torch._C._current_autograd_node()
     return None if step is None else int(step._sequence_nr())
-
-
-def account_pass(network: ModuleNetwork) -> Memory:
-    """What one pass of a module takes, and what was live at its peak; one more is run before."""
-    with (
-        counting(Account, network.forward, network.backward) as account,
-        account.following(network.user.module),
-    ):
-        return _counted_pass(account, network)
-
-
-def _counted_pass(account: Account, network: ModuleNetwork) -> Memory:
-    user = network.user
-    account.enter(user.module.parameters(), "parameter")
-    account.enter(user.module.buffers(), "buffer")
-    account.enter(user.input_tensors(), "input")
-
-    def forward() -> torch.Tensor:
-        loss = network.forward()
-        account.are([loss], "output")
-        return loss
-
-    def backward(loss: torch.Tensor) -> Any:
-        result = network.backward(loss)
-        account.are(result[1][: len(user.parameters())], "gradient of a parameter")
-        return result
-
-    watched = counted(account, forward, backward, user.own_tensors())
-    return replace(watched.memory, peak_live=account.live_at_peak())

@@ -80,7 +80,7 @@ def ledger_pass(
 
     `base` are parameters and input: in the peak, not in what is saved. `forward` returns the loss.
     """
-    with counting(StorageLedger, forward, backward) as ledger:
+    with counting(StorageLedger, lambda: backward(forward())) as ledger:
         return counted(ledger, forward, backward, base)
 
 
@@ -88,14 +88,12 @@ Ledger = TypeVar("Ledger", bound=StorageLedger)
 
 
 @contextmanager
-def counting(
-    kind: type[Ledger], forward: Callable[[], Any], backward: Callable[[Any], Any]
-) -> Iterator[Ledger]:
-    """A ledger that counts what is inside, where nothing collects garbage; both phases run once
-    before.
+def counting(kind: Callable[[], Ledger], before: Callable[[], object]) -> Iterator[Ledger]:
+    """A ledger that counts what is inside, where nothing collects garbage; `before` is a pass that
+    is run first, uncounted.
     """
     with StorageLedger():  # what the library sets up at first use is in no account
-        backward(forward())
+        before()
     gc.collect()
     was_enabled = gc.isenabled()
     gc.disable()
@@ -124,26 +122,42 @@ def counted(
     forward: Callable[[], Any],
     backward: Callable[[Any], Any],
     base: Sequence[torch.Tensor],
+    micro_batches: int = 1,
+    step: Callable[[Any], None] | None = None,
 ) -> LedgerPass:
-    """One pass under a ledger that is open; the rest as in `ledger_pass`."""
+    """One pass under a ledger that is open; the rest as in `ledger_pass`.
+
+    Of several micro-batches both phases run so often: saved is what the first holds, the peaks are
+    the highest of all. `step` gets what the last backward returned.
+    """
     for tensor in base:
         ledger.count(tensor)
     params_input_bytes = ledger.bytes_in_use
-    loss, saved = alive_after(ledger, forward, base)
-    forward_peak_bytes, after_forward_bytes = ledger.start_phase(), ledger.bytes_in_use
-    ledger.calls.clear()
-    result = backward(loss)
+    saved: dict[int, int] = {}
+    peaks = [ledger.start_phase()] * 2
+    for number in range(micro_batches):
+        loss, alive = alive_after(ledger, forward, base)
+        saved = saved if number else alive
+        peaks[0], after_forward_bytes = max(peaks[0], ledger.start_phase()), ledger.bytes_in_use
+        ledger.calls.clear()
+        result = backward(loss)
+        peaks[1] = max(peaks[1], ledger.peak_bytes)
+    after_backward_bytes = ledger.bytes_in_use
+    ledger.start_phase()
+    if step is not None:
+        step(result)
     memory = Memory(
         saved_bytes=sum(saved.values()),
         saved_tensors=len(saved),
         params_input_bytes=params_input_bytes,
         after_forward_bytes=after_forward_bytes,
-        ledger_peak_forward_bytes=forward_peak_bytes,
-        ledger_peak_backward_bytes=ledger.peak_bytes,
+        ledger_peak_forward_bytes=peaks[0],
+        ledger_peak_backward_bytes=peaks[1],
         traced_peak_forward_bytes=None,
         traced_peak_backward_bytes=None,
         peak_live=None,
-        after_backward_bytes=ledger.bytes_in_use,
+        after_backward_bytes=after_backward_bytes,
+        ledger_peak_step_bytes=None if step is None else ledger.peak_bytes,
     )
     del result
     return LedgerPass(memory, ledger.calls)

@@ -17,8 +17,10 @@ import torch
 
 from ckptcli.checkpoint.user_code import is_user_code, load_name, running
 from ckptcli.errors import UsageError
+from ckptcli.peers.module_request import ModuleRequest
 from ckptcli.peers.module_step import Step
 from ckptcli.peers.torch_module import SMALLER, UserModule, set_random_states
+from ckptcli.peers.torch_optimizer import StepOptimizer, made_optimizer
 
 _CONTRACT = (
     "it returns (module, input), a ckptcli.torch.Step, or a module with an attribute "
@@ -27,19 +29,25 @@ _CONTRACT = (
 _FIELDS = [field.name for field in fields(Step)]
 
 
-def load_module(text: str, seed: int) -> UserModule:
+def load_module(request: ModuleRequest, seed: int) -> UserModule:
     """Run the file and call `MAKE`, the random state set to `seed` before each.
 
     Raises:
         UsageError: the file cannot be run, or what it makes is no module with an input on the CPU.
         ProgramError: `MAKE` fails; names the line.
     """
-    return _make(text, _maker(text, seed), seed)
+    user = _make(request.text, _maker(request.text, seed), seed)
+    if request.accumulate is None:
+        return user
+    return replace(user, step=replace(user.step, accumulate=request.accumulate))
 
 
-def another(user: UserModule, seed: int) -> UserModule:
+def another(user: UserModule, seed: int, shares: bool) -> UserModule:
     """What `MAKE` gives when it is called again, with the state and the input of the first; a copy
     where it gives modules or parameters that it has given before.
+
+    `shares` is whether its parameters have the memory of the first's, which are moved by one
+    optimizer then.
 
     Raises:
         ProgramError: `MAKE` fails, or gives another module, or one that cannot be copied.
@@ -47,14 +55,16 @@ def another(user: UserModule, seed: int) -> UserModule:
     """
     other = _make(user.text, user.make, seed)
     with running(user.text, SMALLER):
-        if not _parts(user.module).isdisjoint(_parts(other.module)):
-            return _with_module(user, copy.deepcopy(user.module))
-        other.module.load_state_dict(user.module.state_dict())
-    return _with_module(user, other.module)
-
-
-def _with_module(user: UserModule, module: torch.nn.Module) -> UserModule:
-    return replace(user, step=replace(user.step, module=module))
+        if _parts(user.module).isdisjoint(_parts(other.module)):
+            other.module.load_state_dict(user.module.state_dict())
+            module, optimizer = other.module, other.optimizer
+        else:
+            module, optimizer = copy.deepcopy((user.module, user.optimizer))
+        if shares:
+            optimizer = user.optimizer
+            for own, same in zip(user.module.parameters(), module.parameters()):
+                same.data = own.data
+    return replace(user, step=replace(user.step, module=module), optimizer=optimizer)
 
 
 def _maker(text: str, seed: int) -> Callable[[], object]:
@@ -71,7 +81,13 @@ def _make(text: str, make: Callable[[], object], seed: int) -> UserModule:
     set_random_states(seed)
     with running(text, SMALLER):
         made = make()
-    return _checked(UserModule(text, _step_in(text, made), make))
+    user = _checked(UserModule(text, _step_in(text, made), make))
+    given = user.step.optimizer
+    if given is None:
+        return user
+    with running(text, SMALLER):
+        optimizer = made_optimizer(given, user.module)
+    return replace(user, optimizer=StepOptimizer(optimizer, user.module, text))
 
 
 def _step_in(text: str, made: object) -> Step:

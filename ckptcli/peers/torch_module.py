@@ -20,19 +20,25 @@ from torch.utils._pytree import tree_leaves
 from ckptcli.peers.base import Values
 from ckptcli.peers.module_step import Step
 from ckptcli.peers.torch_loss import loss_and_terms, tensors_in, users_loss
+from ckptcli.peers.torch_optimizer import StepOptimizer
 from ckptcli.peers.torch_own import without_own_checkpoints
 from ckptcli.peers.torch_storages import storage_key, storages
 
 SMALLER = "make the module or its input smaller"
 
 
+Gradients = tuple[Sequence[torch.Tensor], Sequence[torch.Tensor | None]]
+"""The losses of a step's micro-batches, and after the last of them the gradients."""
+
+
 @dataclass(frozen=True, slots=True)
 class UserModule:
-    """What `make()` returned. `text` is `FILE.py:MAKE`."""
+    """What `make()` returned, its optimizer opened. `text` is `FILE.py:MAKE`."""
 
     text: str
     step: Step
     make: Callable[[], object]
+    optimizer: StepOptimizer | None = None
 
     @property
     def module(self) -> torch.nn.Module:
@@ -58,8 +64,12 @@ class UserModule:
     @property
     def has_cache(self) -> bool:
         """Whether it is a model that keeps keys and values for the next token."""
-        configs = (getattr(part, "config", None) for part in self.module.modules())
-        return any(getattr(config, "use_cache", False) is True for config in configs)
+        return bool(self.caching_configs())
+
+    def caching_configs(self) -> list[Any]:
+        """The configurations that say so."""
+        configs = {id(c): c for part in self.module.modules() if (c := vars(part).get("config"))}
+        return [c for c in configs.values() if getattr(c, "use_cache", False) is True]
 
     def state(self) -> list[torch.Tensor]:
         """Parameters and buffers."""
@@ -81,7 +91,9 @@ class UserModule:
 
 
 class ModuleNetwork:
-    """A subject of the rounds: one pass of the module under the same random state each time."""
+    """A subject of the rounds: a step of the module from the same parameters and random state each
+    time, with the micro-batches and the optimizer that it has.
+    """
 
     splits = True
 
@@ -90,6 +102,9 @@ class ModuleNetwork:
         self.user = user
         self.seed = seed
         self.loss_terms = 0
+        self.micro_batches = user.step.accumulate
+        self.has_step = user.optimizer is not None
+        self._losses: list[torch.Tensor] = []
         self._output: object = None
         self._own = nullcontext if has_own_checkpoints else without_own_checkpoints
         self._leaves = [*user.parameters(), *user.input_leaves()]
@@ -100,10 +115,16 @@ class ModuleNetwork:
         found = tensors_in(self._output, self.user.text)
         return sum({storage_key(s): s.nbytes() for t in found for s in storages(t)}.values())
 
+    @property
+    def held_output(self) -> object:
+        """The last output, if it is held until backward is done; else None."""
+        return self._output
+
     def forward(self) -> torch.Tensor:
         """The loss; nothing refers to the output then, unless the step keeps it."""
         step = self.user.step
-        set_random_states(self.seed)
+        if not self._losses:
+            set_random_states(self.seed)
         with self._own():
             output = step.module(*step.arguments, **step.kwargs)
             if step.loss is None:
@@ -112,29 +133,46 @@ class ModuleNetwork:
                 loss, self.loss_terms = users_loss(step, output, self.user.text), 1
         if step.keep_output:
             self._output = output
-        return loss
+        return loss if self.micro_batches == 1 else loss / self.micro_batches
 
-    def backward(self, state: torch.Tensor) -> tuple[torch.Tensor, Sequence[torch.Tensor | None]]:
-        """As in training: gradients go into `.grad`, from where they are taken."""
+    def backward(self, state: torch.Tensor) -> Gradients:
+        """As in training: gradients go into `.grad`, from where they are taken after the last
+        micro-batch.
+        """
         state.backward()
         self._output = None
+        self._losses.append(state.detach())
+        if len(self._losses) < self.micro_batches:
+            return self._losses, ()
+        losses, self._losses = self._losses, []
         gradients = [leaf.grad for leaf in self._leaves]
         for leaf in self._leaves:
             leaf.grad = None
-        return state, gradients
+        return losses, gradients
+
+    def step(self, result: Any) -> None:
+        """The optimizer's, by the gradients of the last `backward`."""
+        assert self.user.optimizer is not None
+        self.user.optimizer.step(result[1])
+
+    def put_back(self) -> None:
+        """Give the parameters the values from before the step."""
+        assert self.user.optimizer is not None
+        self.user.optimizer.put_back()
 
     def values(self, result: Any) -> Values:
         """Loss and gradients on the host, in double precision where all parameters have it; a
         gradient that is not there is zero.
         """
-        loss, gradients = result
+        losses, gradients = result
         dtype = torch.float64 if self.dtype == "float64" else torch.float32
         found = [
             torch.zeros_like(parameter) if gradient is None else gradient
             for parameter, gradient in zip(self._leaves, gradients)
         ]
         dense = [_real(gradient.to("cpu").to_dense()).to(dtype) for gradient in found]
-        return Values(float(loss.detach()), [gradient.numpy() for gradient in dense])
+        loss = sum(float(each) for each in losses)
+        return Values(loss, [gradient.numpy() for gradient in dense])
 
     @property
     def dtype(self) -> str:

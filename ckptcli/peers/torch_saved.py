@@ -1,27 +1,19 @@
 """What is alive after forward of a PyTorch module: module, op, line, steps, bytes by storage.
 
 The ledger sees each storage as it is made, and says which are left: the account of `ckpt run`, made
-in the same way. Which steps of the backward pass hold them PyTorch's graph tells, as far as
-it was saved there: asked for what was packed, not for what it unpacks to, so that no checkpoint
-computes anything again.
+in the same way. Which steps of the backward pass hold them PyTorch's graph tells, as far as it was
+saved there, and what holds the rest is looked for (`torch_holders`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any
-
-import torch
-from torch.utils._pytree import tree_leaves
+from functools import partial
 
 from ckptcli.measure.module_saved import ModuleSaved
-from ckptcli.peers.torch_account import Account
+from ckptcli.peers.torch_arguments import Arguments
+from ckptcli.peers.torch_holders import HolderAccount
 from ckptcli.peers.torch_ledger import alive_after, counting
 from ckptcli.peers.torch_module import ModuleNetwork
-from ckptcli.peers.torch_storages import storage_key, storages
-
-CHECKPOINT = "checkpoint"
-"""What holds the arguments of a checkpoint."""
 
 
 def saved_by_module(network: ModuleNetwork) -> list[ModuleSaved]:
@@ -31,12 +23,17 @@ def saved_by_module(network: ModuleNetwork) -> list[ModuleSaved]:
     """
     module = network.user.module
     kinds = {path: type(part).__name__ for path, part in module.named_modules()}
+    arguments = Arguments()
+    account = partial(HolderAccount, network, arguments)
     with (
-        counting(Account, network.forward, network.backward) as ledger,
+        counting(account, lambda: network.backward(network.forward())) as ledger,
+        arguments.watching(),
         ledger.following(module),
     ):
         loss, alive = alive_after(ledger, network.forward, network.user.own_tensors())
-    steps = _steps_by_storage(loss)
+        ledger.root = loss.grad_fn
+        ledger.look()
+    places = {id(birth): i for i, birth in enumerate(ledger.history)}
     found = []
     for key, size_bytes in alive.items():
         birth = ledger.births[key]
@@ -45,7 +42,7 @@ def saved_by_module(network: ModuleNetwork) -> list[ModuleSaved]:
         found.append(
             ModuleSaved(
                 module=f"{birth.path} {kind}",
-                ops=tuple(dict.fromkeys(steps.get(key, ()))),
+                ops=ledger.holders.of[places[id(birth)]],
                 shape=birth.shape,
                 dtype=birth.dtype,
                 bytes=size_bytes,
@@ -57,48 +54,3 @@ def saved_by_module(network: ModuleNetwork) -> list[ModuleSaved]:
             )
         )
     return sorted(found, key=lambda saved: -saved.bytes)
-
-
-def _steps_by_storage(loss: torch.Tensor) -> dict[int, list[str]]:
-    """Key of a storage -> the names of the steps that hold it, from the loss down."""
-    found: dict[int, list[str]] = {}
-    seen: set[Any] = set()
-    waiting = [loss.grad_fn]
-    while waiting:
-        step = waiting.pop()
-        if step is None or step in seen:
-            continue
-        seen.add(step)
-        for saved in _saved_in(step):
-            for holder, packed in ((step.name(), saved.data), (CHECKPOINT, _arguments(saved))):
-                for key in _keys(packed):
-                    found.setdefault(key, []).append(holder)
-        waiting += [parent for parent, _ in step.next_functions][::-1]
-    return found
-
-
-def _keys(packed: Any) -> Iterator[int]:
-    for tensor in tree_leaves(packed):
-        if isinstance(tensor, torch.Tensor):
-            yield from map(storage_key, storages(tensor))
-
-
-def _saved_in(step: Any) -> Iterator[Any]:
-    """What a step saved, each as it was packed."""
-    for name in dir(step):
-        if name.startswith("_raw_saved_"):
-            saved = getattr(step, name, None)
-            yield from (
-                each
-                for each in (saved if isinstance(saved, Sequence) else (saved,))
-                if each is not None and hasattr(each, "data")
-            )
-
-
-def _arguments(saved: Any) -> list[Any]:
-    """The arguments of the checkpoint that packed this, which no step leads to."""
-    frames = [cell.cell_contents for cell in getattr(saved.unpack_hook, "__closure__", None) or ()]
-    held = [each for frame in frames for each in getattr(frame, "saved_args", ())]
-    savers = [getattr(frame, "input_saver", None) for frame in frames]  # PyTorch before 2.11
-    held += [each for saver in savers if saver is not None for each in _saved_in(saver.grad_fn)]
-    return [each.data for each in held if hasattr(each, "data")]

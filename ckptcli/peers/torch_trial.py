@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -16,6 +16,7 @@ from ckptcli.checkpoint.user_code import running
 from ckptcli.errors import OutputError, ProgramError
 from ckptcli.peers.agreement import TOLERANCES, agreement
 from ckptcli.peers.base import Values
+from ckptcli.peers.torch_bits import digest
 from ckptcli.peers.torch_blocks import Blocks, as_called, blocks_of
 from ckptcli.peers.torch_loops import following_loops
 from ckptcli.peers.torch_module import SMALLER, ModuleNetwork, UserModule
@@ -50,6 +51,7 @@ class Trial:
         never_called: blocks that the pass does not call, by path.
         has_cache: whether a configuration of it has `use_cache` on.
         without_gradient: parameters, by path, and inputs that the loss does not depend on.
+        can_share: whether no pass changes a parameter, so that all strategies may have the same.
         output_bytes: what is held of the output until backward is done, where the step says so.
     """
 
@@ -59,6 +61,7 @@ class Trial:
     without_gradient: Sequence[str]
     has_cache: bool
     output_bytes: int = 0
+    can_share: bool = True
 
     def notes(self) -> Iterator[str]:
         """What a reader of figures has to know, in sentences."""
@@ -96,7 +99,9 @@ def tried(user: UserModule, seed: int, wanted: str | None = None) -> Trial:
         UsageError: no part of the module is called as `wanted` says.
         ProgramError: the module fails, or does something else in the second pass.
     """
+    user = replace(user, step=replace(user.step, accumulate=1))
     blocks, network, places = blocks_of(user.module, wanted), ModuleNetwork(user, seed), Places()
+    parameters = [digest(parameter) for parameter in user.module.parameters()]
     buffers = {name: buffer.clone() for name, buffer in user.module.named_buffers()}
     passes: list[Values] = []
     found: list[Any] = []
@@ -112,6 +117,10 @@ def tried(user: UserModule, seed: int, wanted: str | None = None) -> Trial:
             passes.append(network.values(result))
             found[:] = result[1]
             restore_buffers(user.module, buffers)
+        can_share = parameters == [digest(parameter) for parameter in user.module.parameters()]
+        if user.optimizer is not None:
+            network.step(result)
+            network.put_back()
     _check_same(user, passes[0], passes[1], network.dtype)
     return Trial(
         as_called(blocks, places.called, loops),
@@ -120,6 +129,7 @@ def tried(user: UserModule, seed: int, wanted: str | None = None) -> Trial:
         [name for name, grad in zip(user.parameter_names(), found) if grad is None],
         user.has_cache,
         output_bytes,
+        can_share,
     )
 
 

@@ -6,10 +6,16 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ckptcli.planning.plan import MOST_ACTIONS, Attempt, Plan
-from ckptcli.planning.planners.base import Draft, Floor, Planner, Request
+from ckptcli.planning.planners.base import Deadline, Draft, Floor, Planner, Request
 from ckptcli.planning.planners.registry import AUTO, planners_for
 from ckptcli.planning.play.base import Played, play
 from ckptcli.planning.problems.base import Number, Problem
+
+SMALLEST_S = 0.5
+"""How long the smallest budget is looked for beside a plan that fits."""
+
+ROUNDING = 1e-12
+"""How far two sums of the same costs that are no whole numbers may be apart."""
 
 
 def make_plan(problem: Problem, request: Request, planner: str = AUTO) -> Plan:
@@ -78,25 +84,45 @@ class _Asking:
                 self.attempts.append(Attempt(planner.keyword, None, None, why))
             elif not self._is_decided():
                 self._ask(planner)
+        self._look_for_smallest([p for p in planners if not p.too_large(self.problem)])
         return self._answer(name)
+
+    def _look_for_smallest(self, planners: Sequence[Planner]) -> None:
+        """The smallest budget; beside a plan that fits no long search is made for it."""
+        left_s = self.request.deadline.left_s
+        deadline = Deadline(left_s if self.best is None else min(left_s, SMALLEST_S))
+        request = replace(self.request, deadline=deadline)
+        for planner in planners:
+            if not self._least_is_proved():
+                self._learn(planner.smallest(self.problem, request, self.floor), None)
 
     def _ask(self, planner: Planner) -> None:
         known = self.best.cost if self.best else None
         request = replace(self.request, best_cost=known)
         draft = planner.draft(self.problem, request)
         plan = judged(self.problem, request, planner.keyword, draft)
+        self._learn(draft, plan.min_budget)
+        self.limits += [limit for limit in draft.limits if limit not in self.limits]
+        note = planner.guarantee if plan.feasible else self._why_none(draft)
+        self.attempts.append(Attempt(planner.keyword, plan.cost, plan.peak, note))
+        if plan.feasible and (self.best is None or _merit(plan) < _merit(self.best)):
+            self.best = plan
+
+    def _learn(self, draft: Draft, peak: int | None) -> None:
+        """Take what a draft proves; `peak` is that of its plan."""
         if draft.lower_bound is not None:
             self.lower_bound = max(draft.lower_bound, self.lower_bound or 0)
         if draft.floor is not None and (self.floor is None or draft.floor.bytes > self.floor.bytes):
             self.floor = draft.floor
-        for budget in (draft.min_budget, plan.min_budget):
+        for budget in (draft.min_budget, peak):
             if budget is not None and (self.min_budget is None or budget < self.min_budget):
                 self.min_budget = budget
-        self.limits += [limit for limit in draft.limits if limit not in self.limits]
-        note = planner.guarantee if plan.feasible else "no plan within the budget"
-        self.attempts.append(Attempt(planner.keyword, plan.cost, plan.peak, note))
-        if plan.feasible and (self.best is None or _merit(plan) < _merit(self.best)):
-            self.best = plan
+
+    def _why_none(self, draft: Draft) -> str:
+        """What is said of a planner without a plan."""
+        if self.best is not None and draft.lower_bound == self.best.cost:
+            return "nothing costs less than the plan that is known"
+        return "no plan within the budget"
 
     def _is_decided(self) -> bool:
         """Whether a plan is proved to be best, or none to be possible."""
@@ -108,7 +134,8 @@ class _Asking:
     def _is_proved(self, plan: Plan) -> bool:
         if self.lower_bound is None or plan.cost is None:
             return False
-        return plan.cost <= self.lower_bound
+        rounding = ROUNDING * plan.cost if isinstance(plan.cost, float) else 0
+        return plan.cost - rounding <= self.lower_bound
 
     def _least_is_proved(self) -> bool:
         return self.floor is not None and self.floor.bytes == self.min_budget

@@ -14,8 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from ckptcli.measure.function_check import Along, FunctionCheck
-from ckptcli.peers.agreement import distance
+from ckptcli.measure.check import Check, WrongGradient
+from ckptcli.measure.difference import DirectionalDifference
+from ckptcli.peers.agreement import distance, wrong_gradient
 from ckptcli.peers.base import NoPeer, Values
 from ckptcli.peers.function_strategies import NONE, OWN, REMAT, FunctionStrategy
 from ckptcli.peers.jax_function import UserFunction, load_function
@@ -24,8 +25,8 @@ from ckptcli.peers.jax_recheck import Recheck
 from ckptcli.peers.jax_trial import blamed, tried
 from ckptcli.profiling.function_profile import Expected, check_same_again, expected_of, op_by_op
 from ckptcli.profiling.parent import child_command, ending_pipe
-from ckptcli.verify.bits import farthest_difference
 
+ENGINE = "jax"
 CHILD = "ckptcli.peers.jax_float64"
 
 
@@ -54,7 +55,7 @@ class CheckedFunction:
         name = OWN if self._rows.has_checkpoints else REMAT
         return [FunctionStrategy(name, name)]
 
-    def checks(self, strategies: Sequence[FunctionStrategy]) -> Iterator[FunctionCheck]:
+    def checks(self, strategies: Sequence[FunctionStrategy]) -> Iterator[Check]:
         """Each strategy checked.
 
         Raises:
@@ -75,7 +76,7 @@ class CheckedFunction:
             try:
                 found = self._checked(strategy, expected)
             except NoPeer as reason:
-                yield FunctionCheck(strategy.name, str(reason))
+                yield Check(strategy.name, ENGINE, str(reason))
                 continue
             told = directions.get(strategy.name, directions["reason"])
             yield (
@@ -84,7 +85,7 @@ class CheckedFunction:
                 else replace(found, differences=told)
             )
 
-    def _checked(self, strategy: FunctionStrategy, expected: Expected) -> FunctionCheck:
+    def _checked(self, strategy: FunctionStrategy, expected: Expected) -> Check:
         program, text = self._rows.program(strategy), self.user.text
         names = self.user.parameter_names()
         with blamed(text):
@@ -98,28 +99,29 @@ class CheckedFunction:
         if not known.agrees and recheck.sites:
             with blamed(text):
                 compiled = recheck.compiled(result[1])
-        return FunctionCheck(
+        return Check(
             strategy.name,
+            ENGINE,
             gradients=len(names),
             agreement=known,
+            plain_agreement=known,
             op_by_op=alone,
-            wrong_gradients=tuple(_wrong(names, expected, values)),
+            gradients_apart=tuple(_wrong(names, expected, values)),
             not_compared=[names[p] for p in range(len(names)) if p not in expected.settled],
             not_finite=[n for n, g in zip(names, values.gradients) if not np.isfinite(g).all()],
             sites=len(recheck.sites),
             compared=compared,
+            same_bits=compared - len(wrong),
             wrong_values=wrong,
             compiled=compiled,
         )
 
 
-def _wrong(names: Sequence[str], expected: Expected, found: Values) -> Iterator[str]:
+def _wrong(names: Sequence[str], expected: Expected, found: Values) -> Iterator[WrongGradient]:
     for position in expected.settled:
         own, other = expected.values.gradients[position], found.gradients[position]
         if distance(own, other)[0] > expected.tolerance:
-            difference = farthest_difference(own, other)
-            moved = difference.found - difference.expected
-            yield f"{names[position]}: {difference}, moved by {moved:+.2e}"
+            yield wrong_gradient(names[position], own, other)
 
 
 def _directions(
@@ -146,7 +148,7 @@ def _directions(
         last = lines[-1][:200] if lines else "it said nothing"
         return {"reason": f"the process in float64 ended with {done.returncode}: {last}"}
     directions: dict[str, Any] = {
-        name: tuple(Along(**along) for along in every)
+        name: tuple(DirectionalDifference(**each) for each in every)
         for name, every in found.get("directions", {}).items()
     }
     return {"reason": f"in float64: {found.get('reason', 'nothing was asked')}", **directions}

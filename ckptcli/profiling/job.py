@@ -23,8 +23,9 @@ from ckptcli.measure.machine import Machine
 from ckptcli.measure.origin import Origin
 from ckptcli.measure.record import Failure, RunRecord
 from ckptcli.measure.resident import resident_rise_bytes
-from ckptcli.measure.rounds import Plan, Rounds, Sample, Subject, collector_off, run_rounds
+from ckptcli.measure.rounds import Plan, Rounds, Sample, collector_off, run_rounds
 from ckptcli.measure.row import Row
+from ckptcli.measure.subject import Subject
 from ckptcli.profiling.device_memory import check_limit
 from ckptcli.profiling.divergence import loss_warning
 from ckptcli.profiling.engine_warnings import engine_warnings

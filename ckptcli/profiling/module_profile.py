@@ -15,8 +15,10 @@ from ckptcli.measure.resident import resident_rise_bytes
 from ckptcli.measure.rounds import Plan
 from ckptcli.measure.row import Row
 from ckptcli.measure.stability import read_load, stability_warnings
+from ckptcli.measure.subject import gradients_of
 from ckptcli.peers.agreement import TOLERANCES, agreement
 from ckptcli.peers.base import Engine, NoPeer, Values, elsewhere
+from ckptcli.peers.module_request import ModuleRequest
 from ckptcli.peers.module_strategies import FRAMEWORK, OWN, ModuleStrategy
 from ckptcli.profiling.own_program import REFERENCE, Finished, OwnRun, Tell, divergence
 from ckptcli.profiling.rows import empty_row, outcome_of, without_figures
@@ -31,20 +33,17 @@ _MOVED = "{}: {} after one pass from `none`'s, {}: recomputing moves what a modu
 
 
 def profile_module(
-    text: str,
+    request: ModuleRequest,
     strategies: Sequence[ModuleStrategy],
     engine: Engine,
     plan: Plan,
     threshold: float,
     tell: Tell,
-    wanted: str | None = None,
     config: dict[str, object] | None = None,
     command: Sequence[str] = (),
     finished: Finished | None = None,
 ) -> RunRecord:
-    """Profile the module that `FILE.py:MAKE` makes; `engine` is PyTorch's, and imported.
-
-    `wanted` says which parts are its blocks, as `blocks_of` has it.
+    """Profile a module; `engine` is PyTorch's, and imported.
 
     The first strategy is `none`, which the others are compared with. One that has no counterpart,
     or under which the module fails, has a row with the reason. `finished` gets the record so far
@@ -60,8 +59,8 @@ def profile_module(
 
     before = read_load()
     origin = read_origin(command)
-    plain = load_module(text, plan.seed)
-    trial = tried(plain, plan.seed, wanted)
+    plain = load_module(request, plan.seed)
+    trial = tried(plain, plan.seed, request.blocks)
     blocks = trial.blocks
     strategies = [s for s in strategies if s.is_asked or s.name != OWN or trial.own_checkpoints]
     run = OwnRun(
@@ -84,7 +83,7 @@ def profile_module(
         *(text for this in passes for text in _divergence(this)),
         *_moved(passes),
     ]
-    with running(text, SMALLER):
+    with running(plain.text, SMALLER):
         rounds = run.measured(passes, tell, finished)
     record = run.record(passes, rounds, rounds.interrupted)
     waiting = engine.waits_for_threads and engine.threads != 1
@@ -114,15 +113,15 @@ class ModulePass:
 
     def measure(self) -> None:
         """Fill in what one pass holds, and how far its values are from the reference's."""
-        from ckptcli.peers.torch_account import account_pass
+        from ckptcli.peers.torch_memory import module_memory
 
         network, reference = self.network, self.reference
         if network is None or reference is None:
             return
         if self.values is None or reference.values is None:
             return
-        result = network.backward(network.forward())
-        memory = account_pass(network)
+        result = gradients_of(network)
+        memory = module_memory(network)
         self.row = replace(
             self.row,
             memory=replace(memory, process_peak_bytes=resident_rise_bytes(network)),
@@ -146,7 +145,7 @@ def opened(
         if strategy.grouping is None:
             network, what = _itself(strategy, plain, trial, seed)
             return ModulePass(replace(row, counterpart=what), network)
-        return _checkpointed(row, strategy, strategy.grouping, plain, trial.blocks, seed)
+        return _checkpointed(row, strategy, strategy.grouping, plain, trial, seed)
     except NoPeer as reason:
         return ModulePass(without_figures(row, str(reason)))
 
@@ -161,7 +160,7 @@ def _itself(
 
     if strategy.name == OWN and not trial.own_checkpoints:
         raise NoPeer("the module makes no checkpoint itself")
-    user, what = another(plain, seed), "the module as it is"
+    user, what = another(plain, seed, trial.can_share), "the module as it is"
     if strategy.name == FRAMEWORK:
         what = f"what `{turn_on_framework(user.module)}` of the module turns on"
     return ModuleNetwork(user, seed, has_own_checkpoints=True), what
@@ -172,7 +171,7 @@ def _checkpointed(
     strategy: ModuleStrategy,
     grouping: Strategy,
     plain: UserModule,
-    blocks: Blocks,
+    trial: Trial,
     seed: int,
 ) -> ModulePass:
     from ckptcli.peers.torch_blocks import in_another
@@ -180,8 +179,9 @@ def _checkpointed(
     from ckptcli.peers.torch_module import ModuleNetwork
     from ckptcli.peers.torch_regions import checkpoint_regions, module_regions
 
+    blocks = trial.blocks
     module_regions(blocks, grouping)  # before another module is made
-    user = another(plain, seed)
+    user = another(plain, seed, trial.can_share)
     regions = module_regions(in_another(blocks, user.module), grouping)
     checkpoint_regions(regions, strategy.is_reentrant)
     paths = tuple(region.paths for region in regions if region.policy is not None)
@@ -206,7 +206,7 @@ def _first_pass(this: ModulePass, reference: ModulePass) -> ModulePass:
         return this
     try:
         with running(network.user.text, SMALLER):
-            this.values = network.values(network.backward(network.forward()))
+            this.values = network.values(gradients_of(network))
     except (ProgramError, OutputError) as error:
         if this is reference:
             raise

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from ckptcli.checkpoint.user_code import running
 from ckptcli.errors import OutputError, ProgramError
 from ckptcli.measure.module_saved import Held
 from ckptcli.peers.base import Engine
+from ckptcli.peers.module_request import ModuleRequest
 from ckptcli.peers.module_strategies import NONE, OWN, module_strategies
 from ckptcli.peers.torch_loading import load_module
 from ckptcli.peers.torch_module import SMALLER
@@ -27,16 +29,14 @@ class HeldByModule:
     """
 
     def __init__(
-        self, text: str, seed: int, engine: Engine, names: Sequence[str], wanted: str | None
+        self, request: ModuleRequest, seed: int, engine: Engine, names: Sequence[str]
     ) -> None:
-        """`wanted` as in `blocks_of`.
-
-        Raises:
-            UnknownNameError, UsageError: no such strategy, or no module with an input on the CPU.
-            ProgramError: the module fails without checkpoints; names the line and the part.
+        """Raises:
+        UnknownNameError, UsageError: no such strategy, or no module with an input on the CPU.
+        ProgramError: the module fails without checkpoints; names the line and the part.
         """
-        user = load_module(text, seed)
-        trial = tried(user, seed, wanted)
+        user = load_module(replace(request, accumulate=1), seed)
+        trial = tried(user, seed, request.blocks)
         self.title, self.notes = user.title, list(trial.notes())
         chosen = list(names) or [OWN if trial.own_checkpoints else NONE]
         strategies = module_strategies(chosen)
@@ -47,7 +47,7 @@ class HeldByModule:
                 self.held[strategy.name] = str(this.row.reason)
                 continue
             try:
-                with running(text, SMALLER):
+                with running(user.text, SMALLER):
                     self.held[strategy.name] = saved_by_module(this.network)
             except (ProgramError, OutputError) as error:
                 self.held[strategy.name] = why_not_again(error, user)

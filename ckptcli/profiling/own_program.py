@@ -16,8 +16,9 @@ from ckptcli.measure.analysis import analysed
 from ckptcli.measure.machine import read_machine
 from ckptcli.measure.origin import Origin
 from ckptcli.measure.record import RunRecord
-from ckptcli.measure.rounds import Plan, Rounds, Subject, run_rounds
+from ckptcli.measure.rounds import Plan, Rounds, run_rounds
 from ckptcli.measure.row import Row
+from ckptcli.measure.subject import Subject
 from ckptcli.peers.base import Values
 from ckptcli.profiling.divergence import loss_warning
 from ckptcli.profiling.rows import passes_of

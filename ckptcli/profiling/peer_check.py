@@ -10,7 +10,7 @@ shows beside finite differences and theory.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,115 +19,24 @@ import numpy as np
 from ckptcli.autodiff.device import Device
 from ckptcli.checkpoint.strategies.base import LayerRegion, Strategy
 from ckptcli.checkpoint.strategies.none import NoCheckpointing
+from ckptcli.measure.check import Check, WrongGradient
+from ckptcli.measure.difference import BesideTheory, DirectionalDifference
 from ckptcli.measure.evidence import why_not_ours
 from ckptcli.measure.row import Agreement, Outcome, Row
-from ckptcli.peers.agreement import agreement, distance
+from ckptcli.measure.wrong_values import LayerValue
+from ckptcli.peers.agreement import agreement, distance, wrong_gradient
 from ckptcli.peers.base import Engine, NoPeer, PeerNetwork, Values, elsewhere
 from ckptcli.profiling.out_of_memory import told_as_failure
 from ckptcli.profiling.peer_passes import PLAIN, Own, own_of
 from ckptcli.profiling.rows import empty_row, outcome_of
-from ckptcli.verify.bits import Difference, farthest_difference, first_difference
-from ckptcli.verify.differences import DirectionalDifference, differences_of
+from ckptcli.verify.bits import farthest_difference, first_difference
+from ckptcli.verify.differences import differences_of
 from ckptcli.workloads.base import Workload
 
 BESIDE_THEORY = 10.0
 """How many times as far from theory as ckpt's own gradient is, which shows what truncation does."""
 
 NO_DRAWS = "the library's program draws no random numbers"
-
-
-@dataclass(frozen=True, slots=True)
-class BesideTheory:
-    """A derivative beside the exact one; both agree if they are `allowed` apart, as a share."""
-
-    gradient: float
-    exact: float
-    allowed: float
-
-    @property
-    def apart(self) -> float:
-        """As a share of the exact one."""
-        return abs(self.gradient - self.exact) / abs(self.exact) if self.exact else float("inf")
-
-    @property
-    def agrees(self) -> bool:
-        """Whether the gradient is as near to theory as the program can be."""
-        return self.apart <= self.allowed
-
-
-@dataclass(frozen=True, slots=True)
-class WrongValue:
-    """A value that came back otherwise: its layer, its name, and where it moved most."""
-
-    layer: int
-    name: str
-    difference: Difference
-
-
-@dataclass(frozen=True, slots=True)
-class PeerCheck:
-    """What was found out about one strategy in one engine.
-
-    Attributes:
-        reason: why there is nothing to check; None where it was checked.
-        counterpart: in what the strategy is another thing in this library; empty where it is not.
-        gradients: how many parameters' gradients were compared.
-        wrong_gradients: (parameter, difference) for each further from that of `none` of the same
-            engine than the tolerance allows: the element that moved most.
-        agreement: loss and gradients beside ckpt's own.
-        plain_agreement: beside those of `none` of the same engine; None for that one itself.
-        theory: the gradient beside the exact one; None where that is not known.
-        differences: the gradient in float64 against finite differences of the engine's own loss.
-        compared: how many values that were computed again were held against the forward pass's;
-            None where the engine does not tell them.
-        same_bits: how many of them came back with every bit.
-        wrong_values: those that lie further off than the tolerance.
-        not_finite: the parameters whose gradient holds nan or infinity.
-        untold: what an engine does not tell -> why.
-        finding: what the evidence says of gradients that are not ckpt's; None where they are.
-    """
-
-    strategy: str
-    engine: str
-    reason: str | None = None
-    counterpart: str = ""
-    gradients: int = 0
-    wrong_gradients: tuple[tuple[str, Difference], ...] = ()
-    agreement: Agreement | None = None
-    plain_agreement: Agreement | None = None
-    theory: BesideTheory | None = None
-    differences: tuple[DirectionalDifference, ...] = ()
-    compared: int | None = None
-    same_bits: int = 0
-    wrong_values: tuple[WrongValue, ...] = ()
-    not_finite: tuple[str, ...] = ()
-    untold: Mapping[str, str] | None = None
-    finding: str | None = None
-
-    @property
-    def name(self) -> str:
-        """How it is called beside ckpt's own."""
-        return f"{self.engine} {self.strategy}"
-
-    @property
-    def usable_directions(self) -> int:
-        """How many finite differences something can be concluded from."""
-        return sum(direction.is_usable for direction in self.differences)
-
-    @property
-    def unusable_directions(self) -> int:
-        """How many finite differences were taken in vain."""
-        return len(self.differences) - self.usable_directions
-
-    @property
-    def passed(self) -> bool | None:
-        """Whether nothing speaks against it; None where nothing was checked."""
-        if self.reason is not None:
-            return None
-        held = (self.agreement, self.plain_agreement, self.theory)
-        agrees = all(found is None or found.agrees for found in held)
-        denied = any(d.is_usable and not d.agrees for d in self.differences)
-        return agrees and not denied and not self.wrong_values
 
 
 def check_in_engines(
@@ -137,7 +46,7 @@ def check_in_engines(
     precise: Workload,
     device: Device,
     seed: int = 0,
-) -> Iterator[PeerCheck]:
+) -> Iterator[Check]:
     """Check every strategy in every engine; `precise` is the same workload in float64.
 
     Raises:
@@ -231,14 +140,14 @@ def _values(network: PeerNetwork) -> Values:
     return network.values(network.backward(network.forward()))
 
 
-def _checked(subject: _Subject, strategy: Strategy, plain: _Plain) -> PeerCheck:
+def _checked(subject: _Subject, strategy: Strategy, plain: _Plain) -> Check:
     engine, names = subject.engine, list(subject.workload.parameters())
     try:
         there = elsewhere(strategy, subject.workload.layer_count)
         is_plain = strategy.name == PLAIN
         network = plain.network if is_plain else engine.network(subject.workload, there.regions)
     except NoPeer as reason:
-        return PeerCheck(strategy.name, engine.name, str(reason))
+        return Check(strategy.name, engine.name, str(reason))
     values = plain.values if is_plain else _values(network)
     beside_ours = subject.beside_ours(network, values)
     tolerance = beside_ours.tolerance
@@ -254,16 +163,17 @@ def _checked(subject: _Subject, strategy: Strategy, plain: _Plain) -> PeerCheck:
         agreement=beside_ours,
         plain_agreement=beside_plain,
     )
-    return PeerCheck(
+    return Check(
         strategy=strategy.name,
         engine=engine.name,
         counterpart=there.reading,
         gradients=len(values.gradients),
-        wrong_gradients=tuple(_wrong(names, plain.values, values, tolerance)),
+        gradients_apart=tuple(_wrong(names, plain.values, values, tolerance)),
         agreement=beside_ours,
         plain_agreement=beside_plain,
         theory=subject.theory(values, tolerance),
         differences=tuple(differences),
+        why_no_differences=None if differences else "the program has no gradient",
         **_recomputed(network, tolerance),
         not_finite=tuple(n for n, g in zip(names, values.gradients) if not np.isfinite(g).all()),
         untold=_untold(network),
@@ -289,8 +199,8 @@ def _recomputed(network: PeerNetwork, tolerance: float) -> dict[str, Any]:
         "compared": len(values),
         "same_bits": sum(first_difference(v.made, v.again) is None for v in values),
         "wrong_values": tuple(
-            WrongValue(v.layer, v.name, farthest_difference(v.made, v.again))
-            for v in values
+            LayerValue(v.layer, v.name, farthest_difference(v.made, v.again))
+            for v in sorted(values, key=lambda value: value.layer)
             if distance(v.made, v.again)[0] > tolerance
         ),
     }
@@ -305,7 +215,7 @@ def _usable(differences: Sequence[DirectionalDifference]) -> float | None:
 
 def _wrong(
     names: Sequence[str], expected: Values, found: Values, tolerance: float
-) -> Iterator[tuple[str, Difference]]:
+) -> Iterator[WrongGradient]:
     for name, own, other in zip(names, expected.gradients, found.gradients):
         if distance(own, other)[0] > tolerance:
-            yield name, farthest_difference(own, other)
+            yield wrong_gradient(name, own, other)

@@ -11,6 +11,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from ckptcli.visible import visible
+
 Kind = Literal["figure", "text", "word"]
 
 
@@ -71,6 +73,12 @@ class Table:
     def header(self) -> list[str]:
         """The heads of the columns."""
         return [column.name for column in self.columns]
+
+    def written_out(self) -> Table:
+        """The table with nothing in it that a terminal would act on: before widths are counted."""
+        columns = [replace(c, name=visible(c.name), short=visible(c.short)) for c in self.columns]
+        rows = [[Cell(visible(c.text), visible(c.detail)) for c in row] for row in self.rows]
+        return replace(self, columns=columns, rows=rows, title=visible(self.title))
 
     def without(self, left_out: Column) -> Table:
         """The table without a column."""

@@ -70,6 +70,8 @@ def _from(change: Change) -> Cell:
 
 def _rows(entry: StrategyComparison) -> Iterator[tuple[Cell, ...]]:
     for phase in PHASES:
+        if phase == "step" and not any(row.estimate(phase) for row in (entry.base, entry.new)):
+            continue
         times = [_split(time_text(row, phase)) for row in (entry.base, entry.new)]
         yield (Cell(phase), *times, *_ratio(entry, phase))
     for name, change in (("saved", entry.saved_bytes), ("peak", entry.peak_bytes)):

@@ -10,13 +10,14 @@ from rich.text import Text
 from ckptcli import units
 from ckptcli.measure.record import RunRecord
 from ckptcli.measure.row import Row
-from ckptcli.report import run_table
+from ckptcli.report import cells, run_table
 from ckptcli.report.charts import live_title
 from ckptcli.report.compiled_table import compiled_table
 from ckptcli.report.gradient_table import gradient_lines, gradient_table
 from ckptcli.report.live_bars import live_bars
 from ckptcli.report.live_table import live_table
 from ckptcli.report.looks import word_style
+from ckptcli.report.phase_table import phase_table
 from ckptcli.report.progress_lines import row_lines
 from ckptcli.report.readings import answer, readings, title, why
 from ckptcli.report.screen import Screen
@@ -47,7 +48,8 @@ def render_run(
         "",
         screen.draw(run_table.table(record)),
         *_gradients(record, screen),
-        *_compiled(record, screen),
+        *_more(compiled_table(record), screen),
+        *_more(phase_table(record), screen),
     ]
     if quiet and record.partial:
         parts += ["", screen.wrapped(partial_line(record))]
@@ -94,9 +96,8 @@ def _gradients(record: RunRecord, screen: Screen) -> list[Part]:
     return ["", *lines, "", screen.draw(table)]
 
 
-def _compiled(record: RunRecord, screen: Screen) -> list[Part]:
-    """What compiled programs take."""
-    table = compiled_table(record)
+def _more(table: cells.Table | None, screen: Screen) -> list[Part]:
+    """A table that not every record has."""
     return [] if table is None else ["", screen.draw(table)]
 
 

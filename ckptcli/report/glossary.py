@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ckptcli.errors import UnknownNameError
+from ckptcli.report.aliases import ALIASES
 
 GLOSSARY = {
     # What is profiled.
@@ -106,8 +107,9 @@ GLOSSARY = {
     "workspace of kernels. `--fail-on` calls it `ledger_peak_bytes`; pictures of the pass are this "
     "high.",
     "workspace": "Arrays that a kernel allocates and frees before it returns, which the ledger "
-    "cannot see: how much the peak is above the ledger peak. Bytes, a bound; n/a where nobody "
-    "tells.",
+    "cannot see: how much the peak is above the ledger peak. Bytes, a bound; of a PyTorch module "
+    "by its allocator's own account, and so with what PyTorch makes without an op, as the random "
+    "states that checkpoints keep. n/a where nobody tells.",
     "highest point": "The op of the backward pass, of a PyTorch module that of the whole pass, "
     "during which most bytes are live by the ledger. Bars and lists show what is live there, and "
     "why.",
@@ -119,6 +121,7 @@ GLOSSARY = {
     "in use after backward": "Bytes that are live when the backward pass is over: parameters, "
     "input, output and the gradients of the parameters, by the ledger.",
     "parameter": "Of what is live: a leaf that requires a gradient.",
+    "optimizer": "Of what is live: the state that an optimizer keeps from step to step.",
     "buffer": "Of what is live: a tensor that a PyTorch module keeps beside its parameters, as the "
     "running mean of a batch normalisation.",
     "input": "Of what is live: a leaf that requires no gradient, such as the network's input.",
@@ -160,8 +163,12 @@ GLOSSARY = {
     # Time.
     "forward": "Seconds of the forward pass: the median over the rounds.",
     "backward": "Seconds of the backward pass, recomputation included: the median over the rounds.",
-    "total": "Seconds of forward and backward pass together, summed in each round: the median over "
-    "the rounds. `--fail-on` calls it `time`.",
+    "step": "Seconds of the optimizer's step, of a PyTorch module that is trained with one: the "
+    "median over the rounds.",
+    "micro-batch": "A forward and a backward pass of several before the optimizer's step, whose "
+    "gradients add up (`--accumulate`).",
+    "total": "Seconds of all phases together, summed in each round: the median over the rounds. "
+    "`--fail-on` calls it `time`.",
     "round": "Every strategy timed once, in an order that is reversed every other round, so that "
     "all share the drift of the machine.",
     "rep": "One pass of one strategy; `rep 0` is the first of the warm-up.",
@@ -251,110 +258,6 @@ GLOSSARY = {
     "n/a": "Not known, or not measured. Never 0.",
 }
 """Term -> one or two sentences."""
-
-ALIASES = {
-    "agreement": "agrees",
-    "compute bound": "bound",
-    "memory bound": "bound",
-    "ambiguous": "bound",
-    "distinct graphs": "graphs",
-    "layers": "layer",
-    "steps": "layer",
-    "perturb-replay": "replay",
-    "compiled in": "compile",
-    "holds": "held",
-    "checkpointing": "gradient checkpointing",
-    "activation checkpointing": "gradient checkpointing",
-    "rematerialisation": "recomputed",
-    "rematerialization": "recomputed",
-    "residual": "residuals",
-    "saved tensor": "saved",
-    "saved tensors": "saved",
-    "activation": "saved",
-    "activations": "saved",
-    "retro_forward": "execute_retro_forward",
-    "nodes to compute": "node(s) to compute",
-    "after_backward_bytes": "in use after backward",
-    "after_forward_bytes": "after forward",
-    "allocator": "allocator's peak",
-    "allocator_backward": "allocator's peak",
-    "allocator_forward": "allocator's peak",
-    "backward_s": "backward",
-    "compile_s": "compile",
-    "compiled_temp_bytes": "plan",
-    "compiled_peak_bytes": "plan",
-    "fresh process": "process peak",
-    "fresh_process_bytes": "process peak",
-    "asked_by_op": "asked again",
-    "left": "asked again",
-    "left_by_op": "asked again",
-    "lower": "compile",
-    "first call": "compile",
-    "steady": "total",
-    "temporaries": "plan",
-    "differ": "identical",
-    "failures": "failure",
-    "differs": "agrees",
-    "forward_flops": "operations",
-    "finite_difference": "finite difference",
-    "forward_moved_bytes": "bytes moved",
-    "forward_s": "forward",
-    "grad_sha256": "identical",
-    "grad_within_spread": "run-to-run spread",
-    "engines": "engine",
-    "grad_sum_w0": "gradient of a parameter",
-    "in_use": "in use",
-    "iqr": "middle half",
-    "iqr / median": "middle half",
-    "iqr_share": "middle half",
-    "ledger_peak_backward_bytes": "ledger peak",
-    "ledger_peak_bytes": "ledger peak",
-    "ledger_peak_forward_bytes": "ledger peak",
-    "library": "backend",
-    "max": "range",
-    "min": "least",
-    "offloaded_bytes": "offloaded",
-    "p5": "percentile",
-    "p95": "percentile",
-    "params_input_bytes": "params + input",
-    "children": "region",
-    "failed": "failure",
-    "engine_ratios": "ratio",
-    "own_ratio": "ratio",
-    "reason": "n/a",
-    "regions": "region",
-    "process_peak_bytes": "process peak",
-    "passes": "sample",
-    "peak_backward_bytes": "peak",
-    "peak_bytes": "peak",
-    "peak_forward_bytes": "peak",
-    "kernel temporaries": "workspace",
-    "peak_live": "highest point",
-    "workspace_bytes": "workspace",
-    "peers": "peer",
-    "processes": "process",
-    "ratios": "ratio",
-    "recomputed_by_op": "recomputed",
-    "recomputed_flops": "operations",
-    "recomputed_flops_share": "operations",
-    "recomputed_moved_bytes": "bytes moved",
-    "recomputed_moved_bytes_share": "bytes moved",
-    "recomputed_nodes": "recomputed",
-    "rounds": "round",
-    "saved_bytes": "saved",
-    "saved_tensors": "saved",
-    "strategies": "strategy",
-    "time": "total",
-    "total_s": "total",
-    "traced_peak_backward_bytes": "peak",
-    "traced_peak_forward_bytes": "peak",
-    "verdict": "judgement",
-    "vs ref": "vs reference",
-    "version": "schema",
-    "warmup": "warm-up",
-    "warnings": "warning",
-}
-"""Other spellings, keys of the JSON among them -> the term that defines them."""
 
 
 def define(term: str, others: Iterable[str] = ()) -> tuple[str, str]:

@@ -13,6 +13,7 @@ from ckptcli.report.charts import live_title, live_when_highest
 from ckptcli.report.looks import Look, bytes_by_look, legend_of, why_look
 from ckptcli.report.screen import TOGETHER, Screen
 from ckptcli.report.timeline_text import FEWEST_COLUMNS, beside, name_width, picture_width
+from ckptcli.visible import visible
 
 FIGURE_WIDTH = 12
 """Columns for the size behind a bar."""
@@ -24,7 +25,7 @@ def live_bars(record: RunRecord, screen: Screen) -> list[Text]:
     if not known:
         return []
     width = picture_width(screen)
-    room = name_width([name for _, name, _ in known], width - FIGURE_WIDTH)
+    room = name_width([visible(name) for _, name, _ in known], width - FIGURE_WIDTH)
     columns = max(FEWEST_COLUMNS, width - room - 2 - FIGURE_WIDTH)
     scale = max(live.total_bytes for _, _, live in known)
     lengths = [dict(_lengths(live, columns, scale)) for _, _, live in known]
@@ -33,7 +34,7 @@ def live_bars(record: RunRecord, screen: Screen) -> list[Text]:
     head = live_title(live for _, _, live in known)
     lines = [screen.wrapped(f"{head}: {legend}")]
     for (_, name, live), drawn in zip(known, lengths):
-        line = Text(beside(name, room))
+        line = Text(beside(visible(name), room))
         for why, length in drawn.items():
             look = why_look(why)
             line.append(_glyph(look, screen) * length, style=look.style)

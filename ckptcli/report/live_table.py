@@ -16,14 +16,15 @@ COLUMNS = (
     Column("op", 3, "text"),
     Column("shape", 5, "text"),
     Column("made at", 4, "text", folds_to=16),
+    Column("held by", 6, "text", folds_to=12),
 )
 
 
 def live_table(tensors: Iterable[LiveTensor], title: str = "") -> Table:
-    """A row a storage; of a module its parts instead of nodes, and no lines where nobody tells."""
+    """A row a storage; of a module its parts instead of nodes, and no column that nobody fills."""
     rows = [_cells(tensor) for tensor in tensors]
     told = {column.name for i, column in enumerate(COLUMNS) if any(row[i].text for row in rows)}
-    hidden = {"node" if "module" in told else "module", *({"made at"} - told)}
+    hidden = {"node" if "module" in told else "module", *({"made at", "held by"} - told)}
     kept = [i for i, column in enumerate(COLUMNS) if column.name not in hidden]
     return Table([COLUMNS[i] for i in kept], [[row[i] for i in kept] for row in rows], title)
 
@@ -37,4 +38,5 @@ def _cells(tensor: LiveTensor) -> tuple[Cell, ...]:
         Cell(tensor.op or ""),
         Cell(str(list(tensor.shape))),
         Cell(tensor.source),
+        Cell(", ".join(tensor.held_by)),
     )

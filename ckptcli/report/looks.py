@@ -41,6 +41,7 @@ _DROPPED = Look("D", "D", "#ffffff", "#0d1117", "dim")
 
 WHYS = {
     "parameter": _PARAMETER,
+    "optimizer": Look("A", "A", "#b9c7c0", "#3f4f48", "bright_white"),
     "buffer": Look("b", "b", "#dcd3c2", "#57503f", "white"),
     "input": _INPUT,
     "saved": _SAVED,

@@ -12,7 +12,7 @@ from ckptcli import units
 from ckptcli.measure.memory import Memory
 from ckptcli.measure.record import RunRecord
 from ckptcli.measure.rounds import Sample
-from ckptcli.measure.row import Identity, Row
+from ckptcli.measure.row import PHASES, Identity, Row
 
 Shown = Mapping[Identity, int]
 """How many passes of a row were told of; one that is not in it is new."""
@@ -59,8 +59,13 @@ def rep_line(rep: int, sample: Sample, memory: Memory) -> str:
     return (
         f"rep {rep}: after forward in_use = {_in_use(memory.after_forward_bytes)}, "
         f"forward {units.duration(sample.forward_s):>8}, "
-        f"backward {units.duration(sample.backward_s):>8}{check}"
+        f"backward {units.duration(sample.backward_s):>8}{_step(sample.step_s)}{check}"
     )
+
+
+def _step(step_s: float | None) -> str:
+    """The optimizer's step, where there is one."""
+    return "" if step_s is None else f", step {units.duration(step_s):>8}"
 
 
 def _passes(row: Row) -> list[Sample]:
@@ -83,11 +88,11 @@ def _medians(row: Row) -> Iterator[str]:
     last = first + len(row.samples) - 1
     if last < first:
         return
-    forward, backward, total = (row.median_s(phase) for phase in ("forward", "backward", "total"))
+    forward, backward, step, total = (row.median_s(phase) for phase in PHASES)
     if forward is not None:
         yield (
             f"reps {first}..{last}: median forward {units.duration(forward)}, "
-            f"median backward {units.duration(backward)}"
+            f"median backward {units.duration(backward)}{_step(step)}"
         )
     elif total is not None:
         yield f"reps {first}..{last}: median forward + backward {units.duration(total)}"

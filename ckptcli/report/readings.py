@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from ckptcli import units
 from ckptcli.measure import OURS
 from ckptcli.measure.judge import all_fixed
-from ckptcli.measure.memory import WHOLE_MODULE, AllocatorPeak, Memory, PeakLive
+from ckptcli.measure.memory import WHOLE_MODULE, AllocatorPeak, Holder, Memory, PeakLive
 from ckptcli.measure.record import RunRecord
 from ckptcli.measure.row import Agreement, Row
 from ckptcli.measure.statistics import Estimate, Ratio
@@ -28,6 +28,9 @@ from ckptcli.report.run_table import (
 
 SHOWN_SHARE = 0.001
 """Of what is live, what makes up less than this is left out of its sentence."""
+
+HOLDER_SHARE = 0.01
+"""Of the peak, what holds less than this is in the list alone."""
 
 _LAST_DIGIT = 0.005
 """Ratios are shown with two decimals: what is closer is the same to a reader."""
@@ -157,6 +160,7 @@ def _fixed_reading(row: Row, record: RunRecord) -> Iterator[str]:
 def _memory_readings(memory: Memory) -> Iterator[str]:
     if memory.peak_live is not None:
         yield peak_reading(memory)
+        yield from map(holder_reading, _large_holders(memory.peak_live))
     if memory.offloaded_bytes:
         yield f"holds {units.size(memory.offloaded_bytes)} more on the host"
     if memory.process_peak_bytes and memory.compiled_peak_bytes is None:
@@ -181,15 +185,49 @@ def peak_reading(memory: Memory) -> str:
     forward = units.size(memory.ledger_peak_forward_bytes)
     if not memory.peak_live.module:
         return f"at most {backward} live in backward ({parts}), {forward} in forward; {rest}"
-    is_forward = memory.peak_live.phase == "forward"
-    other = f"{backward} in backward" if is_forward else f"{forward} in forward"
     highest = units.size(memory.peak_live.total_bytes)
-    return f"at most {highest} live {_place(memory.peak_live)} ({parts}), {other}; {rest}"
+    at = {"forward": "forward", "step": "step"}.get(memory.peak_live.phase, "backward")
+    known = {"forward": forward, "backward": backward}
+    others = ", ".join(f"{size} in {phase}" for phase, size in known.items() if phase != at)
+    return f"at most {highest} live {_place(memory.peak_live)} ({parts}), {others}; {rest}"
+
+
+def _large_holders(live: PeakLive) -> list[Holder]:
+    return [held for held in live.holders if held.bytes >= HOLDER_SHARE * live.total_bytes]
+
+
+def holder_reading(held: Holder) -> str:
+    """What holds some of the peak that neither a block nor a step of backward needs."""
+    name = f"`{held.name}` ({held.kind})" if held.role != "output" else "the output"
+    if held.more_bytes is not None and held.more_bytes > 0:
+        more = f"{units.size(held.more_bytes)} more at the peak: {name}, {_role(held)}"
+        return f"{more}; `config.use_cache = False` spares it"
+    return f"{units.size(held.bytes)} of the peak are held by {name}, {_role(held)}"
+
+
+def _role(held: Holder) -> str:
+    every = held.checkpoints == held.all_checkpoints
+    blocks = (
+        "every checkpointed block"
+        if every
+        else f"{held.checkpoints} of {held.all_checkpoints} checkpointed blocks"
+    )
+    if held.role == "closure" and not held.checkpoints:
+        return f"in a closure of `{held.kind}`"
+    return {
+        "argument": f"an argument of {blocks}",
+        "closure": f"in the closure of {blocks}",
+        "output": "which is kept until the backward pass is done",
+        "attribute": "an attribute of the module",
+        "global": "a variable of the file",
+    }[held.role]
 
 
 def _place(live: PeakLive) -> str:
     """`in the backward of `layers.3``, `while `layers.3` is computed again`."""
     part = "the module itself" if live.module == WHOLE_MODULE else f"`{live.module}`"
+    if live.phase == "step":
+        return "in the optimizer's step"
     if live.phase == "recompute":
         return f"while {part} is computed again"
     return f"in the {live.phase} of {part}"
@@ -251,7 +289,8 @@ def _time_readings(row: Row, record: RunRecord) -> Iterator[str]:
                 f"{units.ratio(apart)}: some rounds were disturbed whole"
             )
     if parts:
-        yield f"forward + backward {'; '.join(parts)}"
+        step = " + step" if row.estimate("step") else ""
+        yield f"forward + backward{step} {'; '.join(parts)}"
 
 
 def _spread(total: Estimate) -> Iterator[str]:

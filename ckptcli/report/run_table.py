@@ -21,6 +21,9 @@ from ckptcli.options.subjects import FUNCTION, MODULE, WORKLOAD
 from ckptcli.options.words import reproduction_words
 from ckptcli.report.cells import Cell, Column, Table
 
+STEP = Column("step", 10)
+"""Of what is trained with an optimizer."""
+
 COLUMNS = (
     Column("strategy", 0, "text"),
     Column("saved", 2),
@@ -28,6 +31,7 @@ COLUMNS = (
     Column("recomputed", 7),
     Column("forward", 8),
     Column("backward", 9),
+    STEP,
     Column("total", 3),
     Column("vs reference", 4, short="vs ref"),
     Column("time", 6, "word"),
@@ -60,9 +64,15 @@ def has_intervals(record: RunRecord) -> bool:
 
 def table(record: RunRecord) -> Table:
     """For each row of the record, where it stands and a cell for each of `COLUMNS`."""
+    whole = [dict(zip(COLUMNS, _cells(row, record))) for row in record.rows]
+    has_step = any(row.estimate("step") for row in record.rows)
+    columns = [column for column in COLUMNS if has_step or column is not STEP]
     return Table(
-        [*point_columns(record), *COLUMNS],
-        [[*point_cells(row, record), *_cells(row, record)] for row in record.rows],
+        [*point_columns(record), *columns],
+        [
+            [*point_cells(row, record), *(cells[column] for column in columns)]
+            for row, cells in zip(record.rows, whole)
+        ],
     )
 
 

@@ -58,6 +58,7 @@ class Screen:
             _environ={},
         )
         for part in parts:
+            part = visible(part) if isinstance(part, str) else part
             console.print(part, soft_wrap=not isinstance(part, Table))
         text = "\n".join(map(_without_end, stream.getvalue().split("\n")))
         return text if self.unicode else text.replace("µ", "u")
@@ -65,7 +66,7 @@ class Screen:
     def wrapped(self, text: str, indent: str = "", style: str = "") -> Text:
         """A paragraph that ends at the width; words are never cut, nor figures from their units."""
         filled = textwrap.fill(
-            _UNIT.sub(TOGETHER, text),
+            _UNIT.sub(TOGETHER, visible(text)),
             self.width,
             initial_indent=indent,
             subsequent_indent=f"{indent}  ",
@@ -85,7 +86,7 @@ class Screen:
 
     def draw(self, table: cells.Table) -> Table:
         """The columns of a table that there is room for, verdicts in their colours."""
-        fit = fitted(table, self.width)
+        fit = fitted(table.written_out(), self.width)
         drawn = self.table(fit.table.title or None)
         drawn.box = box.SIMPLE_HEAD if self.unicode else _ASCII_HEAD
         drawn.show_edge = False
@@ -115,7 +116,7 @@ class _Visible(Console):
         self, renderable: RenderableType, options: ConsoleOptions | None = None
     ) -> Iterable[Segment]:
         for text, style, control in super().render(renderable, options):
-            yield Segment(visible(text), style, control)
+            yield Segment(visible(text, keep="\n"), style, control)
 
 
 def _without_end(line: str) -> str:

@@ -23,6 +23,7 @@ from ckptcli.report.charts import (
     resample,
 )
 from ckptcli.report.screen import Screen
+from ckptcli.visible import visible
 
 _BLOCKS = " ▁▂▃▄▅▆▇█"
 _ASCII_BLOCKS = " .:-=+*#@"
@@ -55,7 +56,7 @@ def timeline_text(record: RunRecord, screen: Screen) -> list[Text]:
     if not curves:
         return []
     width = picture_width(screen)
-    room = name_width([drawn.name for drawn in curves], width)
+    room = name_width([visible(drawn.name) for drawn in curves], width)
     columns = max(FEWEST_COLUMNS, width - room - MARGIN)
     span = common_span(curves)
     sampled = [resample(drawn, columns, span) for drawn in curves]
@@ -63,7 +64,8 @@ def timeline_text(record: RunRecord, screen: Screen) -> list[Text]:
     head = f"live bytes over the pass, forward | backward; full height {units.size(scale)}"
     lines = [screen.wrapped(head)]
     for drawn, known in zip(curves, sampled):
-        lines.append(Text(f"{beside(drawn.name, room)}{_line(known, scale, screen.unicode)}"))
+        name = beside(visible(drawn.name), room)
+        lines.append(Text(f"{name}{_line(known, scale, screen.unicode)}"))
         mark = _mark(drawn, known, columns, screen.unicode)
         lines.append(Text(f"{'':<{room}}  {mark}"))
     return lines
@@ -97,7 +99,7 @@ def _mark(drawn: Curve, sampled: Columns, columns: int, unicode: bool) -> str:
     size = units.size(point.high_bytes)
     node = [] if point.node is None else [f"node {point.node}"]
     whole = ["at most", f"{size},"]
-    for words in ([*whole, *op_text(point).split()], [*whole, *node], ["at most", size]):
+    for words in ([*whole, *visible(op_text(point)).split()], [*whole, *node], ["at most", size]):
         placed = _around(arrow, offset, words, columns + MARGIN - 2)
         if placed is not None:
             return placed

@@ -2,25 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-
-@dataclass(frozen=True, slots=True)
-class Difference:
-    """The first element at which two arrays differ; `ulp` is None where one is not a number."""
-
-    element: tuple[int, ...]
-    expected: float
-    found: float
-    ulp: float | None
-
-    def __str__(self) -> str:
-        size = "not a number" if self.ulp is None else f"{self.ulp:.3g} ulp"
-        return f"element {list(self.element)}: {self.expected!r} became {self.found!r} ({size})"
-
+from ckptcli.measure.difference import Difference
 
 SPREADS_ALLOWED = 4.0
 """Two runs measure a spread of many; values may lie this many of it apart."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -13,68 +14,17 @@ from ckptcli.backends.base import Backend
 from ckptcli.backends.ledger import Ledger
 from ckptcli.checkpoint.strategies.base import Strategy
 from ckptcli.checkpoint.strategies.none import NoCheckpointing
+from ckptcli.measure.check import Check, WrongGradient
+from ckptcli.measure.difference import Difference
+from ckptcli.measure.gauge import GaugeChange
+from ckptcli.measure.wrong_values import NodeValue
 from ckptcli.passes.run import run_pass
-from ckptcli.verify.bits import Difference, first_difference, relative_distance
-from ckptcli.verify.differences import DirectionalDifference, directional_differences
-from ckptcli.verify.fidelity import FidelitySink, Infidelity
-from ckptcli.verify.gauge import GaugeChange
+from ckptcli.verify.bits import farthest_difference, first_difference, relative_distance
+from ckptcli.verify.differences import directional_differences
+from ckptcli.verify.fidelity import FidelitySink
 from ckptcli.workloads.base import Workload
 
-
-@dataclass(frozen=True, slots=True)
-class Check:
-    """What was found out about one strategy.
-
-    Attributes:
-        gradients: how many parameters' gradients were compared with `none`'s.
-        wrong_gradients: (parameter, difference) for each that is not the same bit for bit, or lies
-            further off than `spread`.
-        differences: the gradient against finite differences; empty where it was not asked for.
-        compared: how many recomputed values were held against the originals.
-        wrong_values: those that are not the same, to the same measure.
-        gauges: how each decomposition that is not the same differs, in the order of recomputation.
-        draws: how many random draws the pass took from the stream, `none`'s behind it.
-        spread: how far two runs of `none` lie apart, relative to each gradient's largest element;
-            None for a deterministic library, where bits are compared.
-        unused: the parameters that no gradient reaches, under `none` either.
-        not_finite: the parameters whose gradient holds nan or infinity. `none`'s may do so too:
-            a strategy that keeps it passes.
-        has_float64: whether the device has the dtype that finite differences need; where not, they
-            are taken of the same program in NumPy.
-    """
-
-    strategy: str
-    gradients: int
-    wrong_gradients: tuple[tuple[str, Difference], ...]
-    differences: tuple[DirectionalDifference, ...]
-    compared: int
-    wrong_values: tuple[Infidelity, ...]
-    draws: tuple[int, int]
-    spread: float | None = None
-    has_float64: bool = True
-    gauges: tuple[GaugeChange, ...] = ()
-    not_finite: tuple[str, ...] = ()
-    unused: tuple[str, ...] = ()
-
-    @property
-    def usable_directions(self) -> int:
-        """How many finite differences something can be concluded from."""
-        return sum(direction.is_usable for direction in self.differences)
-
-    @property
-    def unusable_directions(self) -> int:
-        """How many finite differences were taken in vain."""
-        return len(self.differences) - self.usable_directions
-
-    @property
-    def passed(self) -> bool:
-        """Whether nothing speaks against the strategy."""
-        return not (
-            self.wrong_gradients
-            or self.wrong_values
-            or self.draws[0] != self.draws[1]
-            or any(d.is_usable and not d.agrees for d in self.differences)
-        )
+InLayer = TypeVar("InLayer", NodeValue, GaugeChange)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,21 +56,43 @@ def check(
     reference = _run(workload, NoCheckpointing(), backend)
     has_float64 = "float64" in backend.dtypes
     in_float64 = backend if has_float64 else open_backend()
+    no_differences = _why_no_differences(own)
+    compared, wrong = own.fidelity.compared, own.fidelity.wrong
     return Check(
         strategy=strategy.name,
         gradients=len(reference.gradients),
-        wrong_gradients=tuple(_wrong(reference.gradients, own.gradients, spread)),
+        by_bits=spread is None,
+        gradients_apart=tuple(_wrong(reference.gradients, own.gradients, spread)),
         differences=()
-        if own.fidelity.detaches or not own.gradients
+        if no_differences
         else tuple(directional_differences(precise, strategy, seed=seed, backend=in_float64)),
-        compared=own.fidelity.compared,
-        wrong_values=tuple(own.fidelity.wrong),
+        why_no_differences=no_differences,
+        compared=compared,
+        same_bits=compared - len(wrong) if spread is None else None,
+        wrong_values=_in_layers(sorted(wrong, key=lambda value: value.node), workload),
         draws=(own.draws, reference.draws),
         spread=spread,
         has_float64=has_float64,
-        gauges=tuple(own.fidelity.gauges),
+        gauges=_in_layers(own.fidelity.gauges, workload),
         not_finite=tuple(n for n, g in own.gradients.items() if not np.isfinite(g).all()),
         unused=reference.unused,
+    )
+
+
+def _why_no_differences(found: _Pass) -> str | None:
+    """A difference of the loss sees through what is detached."""
+    if found.fidelity.detaches:
+        return "the program detaches values"
+    return None if found.gradients else "the program has no gradient"
+
+
+def _in_layers(values: Sequence[InLayer], workload: Workload) -> tuple[InLayer, ...]:
+    """With what the program calls their layers."""
+    return tuple(
+        value
+        if value.layer is None
+        else replace(value, layer_name=workload.layer_name(value.layer))
+        for value in values
     )
 
 
@@ -138,14 +110,16 @@ def run_to_run_spread(first: Mapping[str, Any], second: Mapping[str, Any]) -> fl
 
 def _wrong(
     expected: Mapping[str, Any], found: Mapping[str, Any], spread: float | None
-) -> Iterator[tuple[str, Difference]]:
+) -> Iterator[WrongGradient]:
     for name, array in expected.items():
         if name not in found:
-            yield name, Difference((), float(array.size), 0.0, None)
+            missing = Difference((), float(array.size), 0.0, None)
+            yield WrongGradient(name, missing, missing, math.inf)
             continue
-        difference = first_difference(array, found[name], spread)
-        if difference is not None:
-            yield name, difference
+        first = first_difference(array, found[name], spread)
+        if first is not None:
+            worst = farthest_difference(array, found[name])
+            yield WrongGradient(name, first, worst, relative_distance(array, found[name]))
 
 
 def _run(

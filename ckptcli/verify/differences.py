@@ -28,6 +28,7 @@ from ckptcli.backends import open_backend
 from ckptcli.backends.base import Backend
 from ckptcli.checkpoint.strategies.base import Strategy
 from ckptcli.checkpoint.strategies.none import NoCheckpointing
+from ckptcli.measure.difference import DirectionalDifference
 from ckptcli.passes.run import open_pass, run_pass
 from ckptcli.verify.branches import branches
 from ckptcli.workloads.base import Workload
@@ -45,9 +46,6 @@ loss; the smaller ones stay on this side of a kink that is near.
 PLACES = (-2.0, -1.0, -0.5, 0.0, 0.5, 1.0, 2.0)
 SIDE = ((0.5, 16.0 / 3.0), (1.0, -2.0), (2.0, 1.0 / 6.0), (0.0, -3.5))
 """Places to one side and their weights in a third-order difference."""
-
-TOLERANCE = 1e-6
-"""A gradient further off than this, and than ten times the scatter, does not agree."""
 
 UNUSABLE = 1e-6
 """Of a scatter. A gradient that is 1e-4 off is then always told from one that is right."""
@@ -71,38 +69,6 @@ class Difference:
     scatter: float
     reason: str | None = None
     """Why nothing can be concluded from it; None where something can."""
-
-
-@dataclass(frozen=True, slots=True)
-class DirectionalDifference:
-    """One direction: the gradient's derivative, the difference's, and the scatter of the steps.
-
-    Attributes:
-        parameters: those that the direction moves.
-        reason: why nothing can be concluded from it; None where something can.
-    """
-
-    gradient: float
-    difference: float
-    scatter: float
-    parameters: tuple[str, ...] = ()
-    reason: str | None = None
-
-    @property
-    def relative_error(self) -> float:
-        """Of the gradient's derivative, relative to the larger of both."""
-        scale = max(abs(self.gradient), abs(self.difference))
-        return abs(self.gradient - self.difference) / scale if scale else 0.0
-
-    @property
-    def is_usable(self) -> bool:
-        """Whether anything can be concluded."""
-        return self.reason is None
-
-    @property
-    def agrees(self) -> bool:
-        """Whether gradient and difference agree as far as the difference can tell."""
-        return self.relative_error <= max(TOLERANCE, 10.0 * self.scatter)
 
 
 def directional_differences(

@@ -8,25 +8,15 @@ Invariant: values are looked at through the ledger's references; an event itself
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from ckptcli.backends.base import Backend
 from ckptcli.backends.ledger import Ledger
 from ckptcli.events import Event, LayersEnded, LayerStarted, NodeCreated, Recomputed
-from ckptcli.verify.bits import Difference, first_difference
-from ckptcli.verify.gauge import GaugeChange, gauge_change
-
-
-@dataclass(frozen=True, slots=True)
-class Infidelity:
-    """A recomputed value that is not the original; `layer` is where in a network it was made."""
-
-    node: int
-    op: str
-    source: str
-    difference: Difference
-    layer: int | None = None
+from ckptcli.measure.gauge import GaugeChange
+from ckptcli.measure.wrong_values import NodeValue
+from ckptcli.verify.bits import first_difference
+from ckptcli.verify.gauge import gauge_change
 
 
 class FidelitySink:
@@ -40,7 +30,7 @@ class FidelitySink:
     def __init__(self, ledger: Ledger, backend: Backend, spread: float | None = None) -> None:
         self._spread = spread
         self.compared = 0
-        self.wrong: list[Infidelity] = []
+        self.wrong: list[NodeValue] = []
         self.gauges: list[GaugeChange] = []
         self.detaches = False
         self._layers_entered: list[int] = []
@@ -94,7 +84,7 @@ class FidelitySink:
         if difference is None:
             return
         node, layer = event.node_id, self._layers[event.node_id]
-        self.wrong.append(Infidelity(node, event.op, self._sources[node], difference, layer))
+        self.wrong.append(NodeValue(node, event.op, self._sources[node], difference, layer))
         made = self._decompositions.get(node)
         if made is not None:
             before, after = original.reshape(made.shape), value.reshape(made.shape)

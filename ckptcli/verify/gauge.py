@@ -7,50 +7,14 @@ no number changed its size.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from ckptcli.measure.gauge import GaugeChange
+
 SAME_DIRECTION = 0.99
 """Of a cosine between a column and what became of it."""
-
-
-@dataclass(frozen=True, slots=True)
-class GaugeChange:
-    """How a packed decomposition (U, s, V) differs from the original, in the columns that count.
-
-    Attributes:
-        op, node, layer: whose value it is, and in which layer of the network it was made.
-        columns: how many columns the program uses; no others are looked at.
-        flipped: the columns that point the other way, in U and V both.
-        turned: the columns that point elsewhere: rotated within nearly equal singular values.
-        size_error: of the singular values, relative to the largest.
-        vector_error: the largest change of an element of U or V, signs aside, `turned` left out.
-    """
-
-    op: str
-    node: int
-    layer: int | None
-    columns: int
-    flipped: tuple[int, ...]
-    turned: tuple[int, ...]
-    size_error: float
-    vector_error: float
-
-    def __str__(self) -> str:
-        parts = []
-        if self.flipped:
-            parts.append(f"the signs of {_columns(self.flipped)}")
-        if self.turned:
-            parts.append(f"the directions of {_columns(self.turned)}")
-        sizes = f"singular values within {self.size_error:.1e}, vectors within"
-        if not parts:
-            return f"sizes alone: {sizes} {self.vector_error:.1e}"
-        return (
-            f"{' and '.join(parts)}: a gauge, not an error of size ({sizes} "
-            f"{self.vector_error:.1e} but for that)"
-        )
 
 
 def gauge_change(
@@ -77,8 +41,3 @@ def gauge_change(
         float(sizes.max()),
         float(vectors.max(initial=0.0)),
     )
-
-
-def _columns(numbers: tuple[int, ...]) -> str:
-    """`column 5`, or `columns 5, 6`."""
-    return f"column{'s' * (len(numbers) > 1)} {', '.join(map(str, numbers))}"

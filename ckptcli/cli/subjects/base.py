@@ -7,13 +7,14 @@ of its concern.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Protocol, TypeAlias
 
 if TYPE_CHECKING:
     from ckptcli.cli.line import Line
     from ckptcli.cli.stops import Stops
+    from ckptcli.measure.check import CheckedProgram
     from ckptcli.measure.record import RunRecord
     from ckptcli.measure.rounds import Plan
     from ckptcli.options.commands.check import CheckOptions
@@ -70,8 +71,8 @@ class Subject(Protocol):
             CkptError: options that do not go together.
         """
 
-    def check(self, options: CheckOptions, engines: Sequence[Engine]) -> int:
-        """`ckpt check`; the exit code. The threads are set.
+    def checks(self, options: CheckOptions, engines: Sequence[Engine]) -> Iterator[CheckedProgram]:
+        """What `ckpt check` finds out of it, a program after another. The threads are set.
 
         Raises:
             CkptError: it cannot be opened, or fails.

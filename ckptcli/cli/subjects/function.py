@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 import click
@@ -11,7 +11,6 @@ from ckptcli.cli.json_output import print_json_line
 from ckptcli.cli.screens import open_screen
 from ckptcli.cli.streams import warn
 from ckptcli.errors import UsageError
-from ckptcli.exit_codes import DONE, UNTRUSTWORTHY, WRONG
 from ckptcli.options.effects import Subject, takes, without_effect
 from ckptcli.options.subjects import FUNCTION
 
@@ -19,6 +18,7 @@ if TYPE_CHECKING:
     from ckptcli.cli.line import Line
     from ckptcli.cli.stops import Stops
     from ckptcli.cli.subjects.base import Measurement, SubjectOptions
+    from ckptcli.measure.check import CheckedProgram
     from ckptcli.measure.record import RunRecord
     from ckptcli.options.commands.check import CheckOptions
     from ckptcli.options.commands.run import RunOptions
@@ -47,8 +47,8 @@ class FunctionSubject:
     def profile(self, options: RunOptions) -> FunctionProfile:
         return FunctionProfile(self, options)
 
-    def check(self, options: CheckOptions, engines: Sequence[Engine]) -> int:
-        from ckptcli.cli.function_checks import print_checks
+    def checks(self, options: CheckOptions, engines: Sequence[Engine]) -> Iterator[CheckedProgram]:
+        from ckptcli.measure.check import CheckedProgram
         from ckptcli.peers.function_strategies import parse_function_strategy
         from ckptcli.profiling.function_check import CheckedFunction
 
@@ -58,11 +58,7 @@ class FunctionSubject:
         checked = CheckedFunction(self.text, options.workload.seed)
         warn(checked.notes, options.notes.quiet)
         checks = list(checked.checks(strategies or checked.default()))
-        print_checks(checked.title, checks, options)
-        if any(found.passed is False for found in checks):
-            return WRONG
-        undecided = [found for found in checks if not found.usable]
-        return UNTRUSTWORTHY if options.strictness.strict and undecided else DONE
+        yield CheckedProgram(checked.title, checks, FUNCTION)
 
     def saved(self, options: SavedOptions, engines: Sequence[Engine]) -> None:
         from ckptcli.measure.function_saved import saved_object

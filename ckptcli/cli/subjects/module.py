@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
 import click
@@ -11,7 +12,6 @@ from ckptcli.cli.json_output import print_json_line
 from ckptcli.cli.screens import open_screen
 from ckptcli.cli.streams import warn
 from ckptcli.errors import UsageError
-from ckptcli.exit_codes import DONE, FAILED, UNTRUSTWORTHY, WRONG
 from ckptcli.options.effects import Subject, takes, without_effect
 from ckptcli.options.subjects import MODULE
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ckptcli.cli.line import Line
     from ckptcli.cli.stops import Stops
     from ckptcli.cli.subjects.base import Measurement, SubjectOptions
+    from ckptcli.measure.check import CheckedProgram
     from ckptcli.measure.record import RunRecord
     from ckptcli.options.commands.check import CheckOptions
     from ckptcli.options.commands.run import RunOptions
@@ -36,13 +37,15 @@ class ModuleSubject:
     engine_names: Sequence[str] = (ENGINE,)
 
     def __init__(self, options: SubjectOptions, line: Line) -> None:
-        self.text = options.peers.module_text or ""
-        self.blocks = options.blocks.blocks_text
+        from ckptcli.peers.module_request import ModuleRequest
+
+        text = options.peers.module_text or ""
         if set(options.peers.engine_names) - {ENGINE}:
             raise UsageError(
-                f"--module {self.text} needs --engine {ENGINE} alone",
+                f"--module {text} needs --engine {ENGINE} alone",
                 f"leave out --engine, or use {ENGINE}",
             )
+        self.request = ModuleRequest(text, options.blocks.blocks_text)
         self.notes = without_effect(line.options, line.given, KIND)
 
     @staticmethod
@@ -53,22 +56,15 @@ class ModuleSubject:
     def profile(self, options: RunOptions) -> ModuleProfile:
         return ModuleProfile(self, options)
 
-    def check(self, options: CheckOptions, engines: Sequence[Engine]) -> int:
-        from ckptcli.cli.module_checks import print_checks
+    def checks(self, options: CheckOptions, engines: Sequence[Engine]) -> Iterator[CheckedProgram]:
+        from ckptcli.measure.check import CheckedProgram
         from ckptcli.profiling.module_check import CheckedModule
 
         warn(self.notes, options.notes.quiet)
-        checked = CheckedModule(self.text, options.workload.seed, engines[0], self.blocks)
+        checked = CheckedModule(self.request, options.workload.seed, engines[0])
         warn(checked.notes, options.notes.quiet)
         strategies = checked.strategies(options.strategies.strategy_texts)
-        checks = list(checked.checks(strategies))
-        print_checks(checked.title, checks, options)
-        if any(found.passed is False for found in checks):
-            return WRONG
-        if any(found.failed for found in checks):
-            return FAILED
-        undecided = [found for found in checks if found.passed is None]
-        return UNTRUSTWORTHY if options.strictness.strict and undecided else DONE
+        yield CheckedProgram(checked.title, list(checked.checks(strategies)), MODULE)
 
     def saved(self, options: SavedOptions, engines: Sequence[Engine]) -> None:
         from ckptcli.measure.module_saved import saved_object
@@ -77,7 +73,7 @@ class ModuleSubject:
 
         warn(self.notes, options.notes.quiet)
         names, seed = options.strategies.strategy_texts, options.workload.seed
-        found = HeldByModule(self.text, seed, engines[0], names, self.blocks)
+        found = HeldByModule(self.request, seed, engines[0], names)
         warn(found.notes, options.notes.quiet)
         by, depth = options.totals.by_text, options.totals.depth
         if options.data.as_json:
@@ -98,7 +94,9 @@ class ModuleProfile:
     def __init__(self, subject: ModuleSubject, options: RunOptions) -> None:
         from ckptcli.peers.module_strategies import module_strategies
 
-        self._subject = subject
+        accumulate = options.training.accumulate
+        self._request = replace(subject.request, accumulate=accumulate)
+        self._notes = subject.notes
         self._strategies = module_strategies(options.strategies.strategy_texts)
         self.row_names = [strategy.name for strategy in self._strategies]
         self.has_reference = len(self._strategies) > 1
@@ -110,7 +108,7 @@ class ModuleProfile:
 
     def open(self, engines: Sequence[Engine]) -> list[str]:
         (self._engine,) = engines
-        return self._subject.notes
+        return self._notes
 
     def takes(self, option: Option) -> bool:
         return takes(KIND, option)
@@ -123,13 +121,12 @@ class ModuleProfile:
         from ckptcli.profiling.module_profile import profile_module
 
         return profile_module(
-            self._subject.text,
+            self._request,
             self._strategies,
             self._engine,
             measurement.plan,
             measurement.threshold,
             measurement.tell,
-            wanted=self._subject.blocks,
             config=measurement.config,
             command=measurement.command,
             finished=measurement.finished,

@@ -4,7 +4,7 @@ other subject is named.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from ckptcli.errors import UsageError
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from ckptcli.cli.line import Line
     from ckptcli.cli.subjects.base import SubjectOptions
     from ckptcli.cli.workload_profile import WorkloadProfile
+    from ckptcli.measure.check import CheckedProgram
     from ckptcli.options.commands.check import CheckOptions
     from ckptcli.options.commands.run import RunOptions
     from ckptcli.peers.base import Engine
@@ -41,10 +42,10 @@ class WorkloadSubject:
 
         return WorkloadProfile(options, self._line)
 
-    def check(self, options: CheckOptions, engines: Sequence[Engine]) -> int:
-        from ckptcli.cli.workload_checks import check_workload
+    def checks(self, options: CheckOptions, engines: Sequence[Engine]) -> Iterator[CheckedProgram]:
+        from ckptcli.cli.workload_checks import checked_workload
 
-        return check_workload(options, self._line, engines)
+        return checked_workload(options, self._line, engines)
 
     def saved(self, options: SavedOptions, engines: Sequence[Engine]) -> None:
         from ckptcli.cli.workload_saved import saved_by_workload

@@ -23,6 +23,7 @@ from ckptcli.options.program import (
     PeerOptions,
     ProgramOptions,
     StrategyOptions,
+    TrainingOptions,
 )
 from ckptcli.options.workload import WorkloadOptions
 
@@ -37,6 +38,7 @@ class RunOptions(Options):
     function: FunctionOptions = group(FunctionOptions)
     peers: PeerOptions = group(PeerOptions)
     blocks: BlockOptions = group(BlockOptions)
+    training: TrainingOptions = group(TrainingOptions)
     rounds: RoundOptions = group(RoundOptions)
     limit: DeviceMemoryOptions = group(DeviceMemoryOptions)
     threshold: ThresholdOptions = group(ThresholdOptions)

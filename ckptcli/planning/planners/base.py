@@ -130,6 +130,13 @@ class Planner(ABC):
             UsageError: the request lacks what this planner needs.
         """
 
+    def smallest(self, problem: Any, request: Request, floor: Floor | None) -> Draft:
+        """The smallest budget that has a plan, searched upwards from the floor that is known.
+
+        The draft has no schedule. Most planners do not search for it.
+        """
+        return Draft(floor=floor)
+
     def takes(self, problem: Problem) -> bool:
         """Whether it is for this kind of problem."""
         return problem.kind in self.kinds

@@ -33,7 +33,7 @@ class Game:
         self.live: int | None = 0
         self.states: dict[str | int, set[int]] = {"": set(), DISK: set()}
         self.tapes: set[int] = set()
-        self.advances = self.peak = self.disk = self.writes = self.reads = 0
+        self.evaluations = self.peak = self.disk = self.writes = self.reads = 0
         self.actions = 0
 
     def do(self, action: Action) -> None:
@@ -63,14 +63,15 @@ class Game:
         if self.left:
             refuse(self.actions, ("end",), f"step {self.left} is not reversed")
         of = self.problem
-        cost = self.advances + self.writes * of.write_cost + self.reads * of.read_cost
-        return Played(cost, self.peak, self.advances + of.n, "tape", self.disk)
+        stored = self.writes * of.write_cost + self.reads * of.read_cost
+        cost = self.evaluations - of.n + stored
+        return Played(cost, self.peak, self.evaluations, "tape", self.disk)
 
     def advance(self, start: int, stop: int, where: str) -> str:
         """From the live state `start` to `stop`."""
         if self.live != start or not start < stop <= self.left:
             return f"the live state is {self.live}, and step {self.left} is reversed next"
-        self.advances += stop - start
+        self.evaluations += stop - start
         self.live = stop
         return ""
 
@@ -102,6 +103,7 @@ class Game:
         """A step is evaluated and its tape kept in a slot."""
         if self.live != step - 1 or step > self.left:
             return f"the live state is {self.live}"
+        self.evaluations += 1
         self.live = step
         self.tapes.add(step)
         self._count()
@@ -111,6 +113,7 @@ class Game:
         """The last step that is not reversed, from the live state before it."""
         if step != self.left or self.live != step - 1:
             return f"the live state is {self.live}, and step {self.left} is reversed next"
+        self.evaluations += 1
         self.left -= 1
         return ""
 

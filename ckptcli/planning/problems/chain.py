@@ -24,7 +24,7 @@ class ChainProblem:
     Attributes:
         uf, ub: the cost of a stage's forward and backward, (L,).
         A: the size of a_0 .. a_L.
-        B: the size of abar_1 .. abar_L, at least that of a_i.
+        B: the size of abar_1 .. abar_L.
         D: the size of d_0 .. d_L.
         of, ob: what forward and backward take beside operands and result, (L,).
     """
@@ -74,11 +74,5 @@ def read_chain(fields: Fields) -> ChainProblem:
             fields.fail(
                 f"`{key}` has {len(values)} entries for {count} stages of `uf`",
                 f"give it {wanted}",
-            )
-    for i in range(count):
-        if B[i] < A[i + 1]:
-            fields.fail(
-                f"entry {i} of `B` is {B[i]}, less than entry {i + 1} of `A`, {A[i + 1]}",
-                "what a stage saves contains its output",
             )
     return ChainProblem(uf, ub, A, B, D, of, ob)

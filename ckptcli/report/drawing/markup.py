@@ -1,16 +1,16 @@
 """Elements of HTML and SVG as text.
 
 Invariant: every string is escaped on the way in unless it is `Markup` already, so that no name of a
-record can end a tag, an attribute or a script; characters that XML has no place for are replaced.
+record can end a tag, an attribute or a script; what hides in it is written out.
 """
 
 from __future__ import annotations
 
 import html
-import re
 from collections.abc import Iterable
 
-_NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+from ckptcli.visible import visible
+
 _VOID = frozenset({"meta", "link", "br"})
 
 
@@ -22,17 +22,17 @@ class Markup(str):
 
 def escaped(text: str) -> Markup:
     """`text` as it can stand between tags and in quoted attributes."""
-    return text if isinstance(text, Markup) else Markup(html.escape(printable(text)))
-
-
-def printable(text: str) -> str:
-    """`text` with a replacement character for each that cannot be shown."""
-    return _NOT_IN_XML.sub("\ufffd", text)
+    return text if isinstance(text, Markup) else Markup(html.escape(visible(text)))
 
 
 def joined(parts: Iterable[str]) -> Markup:
     """The parts one after another."""
     return Markup("".join(escaped(part) for part in parts))
+
+
+def below(lines: Iterable[str]) -> Markup:
+    """The lines below each other, where a page keeps the ends of lines."""
+    return Markup("\n".join(escaped(line) for line in lines))
 
 
 def number(value: float) -> str:

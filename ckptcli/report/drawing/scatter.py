@@ -19,7 +19,7 @@ from ckptcli.report.charts import (
 )
 from ckptcli.report.drawing.markup import Markup, element
 from ckptcli.report.drawing.style import series_class, series_color
-from ckptcli.report.drawing.timeline import CHARACTER, label, rule, size_label, trimmed, words
+from ckptcli.report.drawing.timeline import label, rule, size_label, text_width, trimmed, words
 from ckptcli.report.run_table import time_text
 
 WIDTH, HEIGHT = 620, 330
@@ -62,7 +62,7 @@ def _marks(placed: Sequence[Timed], record: RunRecord, across: Scale, height: Sc
     places = [
         (across(row.median_s("total") or 0.0), height(row.peak_bytes or 0)) for _, row in placed
     ]
-    return place_marks(places, [len(record.label(row)) * CHARACTER for _, row in placed], BOX)
+    return place_marks(places, [text_width(record.label(row)) for _, row in placed], BOX)
 
 
 def _dots(
@@ -77,7 +77,7 @@ def _strip(rows: Sequence[Timed], record: RunRecord, across: Scale) -> Iterator[
     """A line of its own for each row without a peak, its name beside its dot."""
     for line, (i, row) in enumerate(rows):
         y = BOX.bottom + STRIP * (line + 0.5)
-        x, width = across(row.median_s("total") or 0.0), len(record.label(row)) * CHARACTER
+        x, width = across(row.median_s("total") or 0.0), text_width(record.label(row))
         is_right = x + DOT + LABEL_GAP + width < BOX.right
         start = x + DOT + LABEL_GAP if is_right else x - DOT - LABEL_GAP - width
         yield words(BOX.left - 6, y + 4, units.UNKNOWN, text_anchor="end", font_size=11)

@@ -10,7 +10,7 @@ from ckptcli.measure.row import Row
 from ckptcli.measure.trace import Trace
 from ckptcli.report import readings, run_table
 from ckptcli.report.cells import Cell, Column, Table
-from ckptcli.report.drawing.markup import Markup, element, joined
+from ckptcli.report.drawing.markup import Markup, below, element, joined
 from ckptcli.report.drawing.style import series_class
 from ckptcli.report.log import burn_line
 from ckptcli.report.looks import WORDS
@@ -75,7 +75,7 @@ def log_details(record: RunRecord) -> Markup:
         element(
             "details",
             element("summary", f"{record.label(row)}: {len(trace.retrievals)} values retrieved"),
-            element("pre", "\n".join(log_lines(trace)) or "nothing to retrieve"),
+            element("pre", below(log_lines(trace)) or "nothing to retrieve"),
         )
         for row, trace in record.rows_with_trace
     )

@@ -28,7 +28,7 @@ from ckptcli.report.charts import (
     op_text,
     timeline_chart,
 )
-from ckptcli.report.drawing.markup import Markup, element, joined, number
+from ckptcli.report.drawing.markup import Markup, below, element, joined, number
 from ckptcli.report.drawing.style import (
     INK,
     PAPER,
@@ -39,6 +39,7 @@ from ckptcli.report.drawing.style import (
     series_dash,
 )
 from ckptcli.report.surroundings import heading
+from ckptcli.visible import visible
 
 WIDTH = 800
 PLOT_HEIGHT = 250
@@ -103,7 +104,7 @@ def timeline(record: RunRecord, *, alone: bool, is_root: bool = True) -> Picture
     head = 26 if alone else 0
     top = head + LEGEND_ROW * len(curves) + 12
     box = Box(LEFT, top, WIDTH - RIGHT, top + PLOT_HEIGHT)
-    chart = timeline_chart(curves, box, [len(name) * CHARACTER for name in names])
+    chart = timeline_chart(curves, box, [text_width(name) for name in names])
     rugs = _rugs(chart)
     height = box.bottom + 46 + (RUG_GAP + RUG_ROW * len(rugs) if rugs else 0)
     first = record.rows[curves[0].series].memory
@@ -176,6 +177,11 @@ def rule(
         stroke_opacity=0.25 if faint else None,
         stroke_dasharray=dash,
     )
+
+
+def text_width(text: str) -> float:
+    """How wide a label is, about."""
+    return len(visible(text)) * CHARACTER
 
 
 def label(index: int, mark: Mark, text: str) -> Markup:
@@ -346,7 +352,7 @@ def _slot(slot: Slot, chart: TimelineChart, nodes: Sequence[Nodes]) -> Markup:
         lines.append(f"{line.name}: {_column_text(column, known)}")
     return element(
         "rect",
-        element("title", "\n".join(lines)),
+        element("title", below(lines)),
         x=slot.x,
         y=chart.box.top,
         width=slot.width,

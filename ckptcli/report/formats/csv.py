@@ -3,8 +3,7 @@
 Another engine's rows bear its name, `torch none`; a phase that is not timed apart is empty.
 A row that is compiled whole has on each of its samples what it takes, and how long it was in the
 making. `round` counts within a process, warm-up included, as the `rep` lines on the screen do.
-Dialect: RFC 4180, but with line feeds alone. A NUL in a name, which no reader of CSV has to take,
-is U+FFFD.
+Dialect: RFC 4180, but with line feeds alone. A row is one line.
 Of several programs the options that vary are columns behind the others.
 """
 
@@ -22,7 +21,7 @@ from ckptcli.measure.row import Row
 from ckptcli.report.formats.base import register
 from ckptcli.visible import visible
 
-_FORMULA = ("=", "+", "-", "@", "\t", "\n")
+_FORMULA = ("=", "+", "-", "@")
 
 HEADER = (
     "strategy",
@@ -38,6 +37,7 @@ HEADER = (
     "lower_s",
     "build_s",
     "first_call_s",
+    "step_s",
 )
 
 
@@ -61,7 +61,7 @@ class CsvExporter:
 
 def as_text(name: str) -> str:
     """A spreadsheet takes a cell that begins so for a formula; an apostrophe says it is text."""
-    shown = visible(name.replace("\0", "\ufffd"), keep="\n\t")  # `csv` refuses a NUL before 3.11
+    shown = visible(name)
     return f"'{shown}" if shown.startswith(_FORMULA) else shown
 
 
@@ -94,5 +94,6 @@ def _rows(name: str, row: Row) -> Iterator[tuple[object, ...]]:
                 sample.total_s,
                 sample.repeats,
                 *_compiled(row),
+                sample.step_s,
             )
             rounds[sample.process] += 1

@@ -22,6 +22,7 @@ from ckptcli.report.drawing.tables import bullets, cards, facts, log_details, ta
 from ckptcli.report.drawing.timeline import timeline_svg
 from ckptcli.report.formats.base import register
 from ckptcli.report.gradient_table import EXPLANATION, gradient_lines, gradient_table
+from ckptcli.report.phase_table import phase_table
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 
@@ -61,6 +62,7 @@ def _body(record: RunRecord) -> Iterator[Markup]:
     )
     yield from _gradients(record)
     yield from _compiled(record)
+    yield from _phases(record)
     if record.warnings:
         yield _section("Warnings", bullets(record.warnings))
     yield from _pictures(record)
@@ -101,6 +103,13 @@ def _compiled(record: RunRecord) -> Iterator[Markup]:
     if compiled is not None:
         said = element("p", COMPILED_EXPLANATION, class_="quiet small")
         yield _section("What the compiled program takes", table(compiled), said)
+
+
+def _phases(record: RunRecord) -> Iterator[Markup]:
+    """What is live before and after each phase of a step of training."""
+    phases = phase_table(record)
+    if phases is not None:
+        yield _section("The phases of a step", table(phases))
 
 
 def _bars(record: RunRecord) -> str:

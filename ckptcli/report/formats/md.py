@@ -16,9 +16,10 @@ from ckptcli.measure.row import Row
 from ckptcli.report import readings, run_table, surroundings
 from ckptcli.report.cells import Table
 from ckptcli.report.compiled_table import compiled_table
-from ckptcli.report.drawing.markup import printable
 from ckptcli.report.formats.base import register
 from ckptcli.report.gradient_table import gradient_lines, gradient_table
+from ckptcli.report.phase_table import phase_table
+from ckptcli.visible import visible
 
 _SPECIAL = re.compile(r"[\\`*~|#]|(?<!\w)_|_(?!\w)|\](?=\()")
 
@@ -43,9 +44,9 @@ def _lines(record: RunRecord) -> Iterator[str]:
     yield from table_lines(run_table.table(record))
     yield ""
     yield from _gradients(record)
-    compiled = compiled_table(record)
-    if compiled is not None:
-        yield from (*table_lines(compiled), "")
+    for more in (compiled_table(record), phase_table(record)):
+        if more is not None:
+            yield from (*table_lines(more), "")
     for row in record.rows:
         sentences = plain(_sentence(row, record))
         yield f"- **{plain(readings.title(row, record))}**: {sentences}"
@@ -93,5 +94,5 @@ def _line(cells: Iterable[str]) -> str:
 
 def plain(text: str) -> str:
     """`text` on one line, shown as it is."""
-    flat = " ".join(printable(text).split())
+    flat = " ".join(visible(text).split())
     return _SPECIAL.sub(lambda match: f"\\{match.group()}", html.escape(flat, quote=False))

@@ -23,11 +23,11 @@ from ckptcli.report.charts import (
     curves_of,
     resample,
 )
-from ckptcli.report.drawing.markup import printable
 from ckptcli.report.drawing.style import series_color, series_dash
 from ckptcli.report.drawing.timeline import highest_text, size_label
 from ckptcli.report.formats.base import no_pass, register
 from ckptcli.report.surroundings import heading
+from ckptcli.visible import visible
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -123,5 +123,5 @@ def _dashes(index: int) -> str | tuple[int, tuple[float, ...]]:
 
 def _literal(text: str) -> str:
     """`text` as matplotlib shows it as it is: no formulas, no hidden labels."""
-    plain = printable(" ".join(text.split())).replace("$", r"\$")
+    plain = visible(" ".join(text.split(" "))).replace("$", r"\$")
     return f" {plain}" if plain.startswith("_") else plain

@@ -61,6 +61,70 @@ def held():
     return Step(net(), x, loss=entropy, batch=(x, y), keep_output=True)
 
 
+def trained(optimizer=torch.optim.AdamW, **more):
+    x, y = labelled()
+    return Step(net(), x, loss=entropy, batch=(x, y), optimizer=optimizer, **more)
+
+
+def instance():
+    found = trained(None)
+    optimizer = torch.optim.SGD(found.module.parameters(), lr=0.1, momentum=0.9)
+    return Step(found.module, found.args, {}, entropy, optimizer, batch=found.batch)
+
+
+def accumulated():
+    return trained(accumulate=3)
+
+
+def low_rank():
+    """A frozen layer beside two small ones that are trained."""
+    torch.manual_seed(5)
+    found = trained(lambda parameters: torch.optim.SGD(parameters, lr=0.5))
+    for block in list(found.module)[:3]:
+        block[0] = LowRank(block[0].requires_grad_(False))
+        block[2].requires_grad_(False)
+    return found
+
+
+class LowRank(nn.Module):
+    def __init__(self, frozen):
+        super().__init__()
+        self.frozen = frozen
+        self.down, self.up = nn.Linear(32, 4, bias=False), nn.Linear(4, 32, bias=False)
+
+    def forward(self, x):
+        return self.frozen(x) + self.up(self.down(x))
+
+
+def clipped():
+    """A forward that moves a parameter, as some constraints are kept: nothing may share it."""
+    found = trained()
+
+    def clip(module, arguments):
+        for parameter in module.parameters():
+            parameter.data.clamp_(-0.05, 0.05)
+
+    found.module[0].register_forward_pre_hook(clip)
+    return found
+
+
+class Broken(torch.optim.SGD):
+    def step(self):
+        raise RuntimeError("no step today")
+
+
+def broken():
+    return trained(Broken)
+
+
+def foreign():
+    return trained(torch.optim.SGD([nn.Parameter(torch.ones(2))]))
+
+
+def stepless():
+    return trained(list)
+
+
 def vector():
     return Step(net(), labelled()[0], loss=lambda output, x: output.sum(1))
 

@@ -1,0 +1,24 @@
+"""Which module is asked for, and what is said of it beside its file.
+
+Invariant: nothing here imports PyTorch.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class ModuleRequest:
+    """A module to load.
+
+    Attributes:
+        text: `FILE.py:MAKE`.
+        blocks: which parts are its blocks, a glob over paths or a class; None for those that are
+            found.
+        accumulate: micro-batches in a step; None as its step says.
+    """
+
+    text: str
+    blocks: str | None = None
+    accumulate: int | None = None

@@ -1,0 +1,81 @@
+"""The memory of a PyTorch module's pass: its account, what the peak consists of, who holds it.
+
+The peak in two figures: the ledger's, which counts tensors, and the allocator's, which has what
+kernels take for themselves on top.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ckptcli.measure.memory import Memory, PeakLive
+from ckptcli.measure.rounds import collector_off
+from ckptcli.measure.subject import whole_pass
+from ckptcli.peers.torch_account import BACKWARD, RECOMPUTE, Account
+from ckptcli.peers.torch_account_pass import account_pass
+from ckptcli.peers.torch_allocator import Rises, allocator_rises
+from ckptcli.peers.torch_arguments import ARGUMENT, Arguments
+from ckptcli.peers.torch_holders import HolderAccount
+from ckptcli.peers.torch_ledger import counting
+from ckptcli.peers.torch_module import ModuleNetwork
+
+
+def module_memory(network: ModuleNetwork) -> Memory:
+    """What one pass of a module takes, and what was live at its peak; some more are run."""
+    with (
+        counting(Account, lambda: whole_pass(network)) as account,
+        account.following(network.user.module),
+    ):
+        memory = account_pass(account, network)
+    memory = _with_workspace(memory, allocator_rises(network))
+    return replace(memory, peak_live=_with_holders(account, network))
+
+
+def _with_workspace(memory: Memory, rises: Rises | None) -> Memory:
+    if rises is None or memory.params_input_bytes is None:
+        return memory
+    before_bytes = memory.params_input_bytes + (memory.optimizer_bytes or 0)
+    step = rises.step_bytes
+    return replace(
+        memory,
+        traced_peak_forward_bytes=before_bytes + rises.forward_bytes,
+        traced_peak_backward_bytes=before_bytes + rises.backward_bytes,
+        traced_peak_step_bytes=None if step is None else before_bytes + step,
+    )
+
+
+def _with_holders(account: Account, network: ModuleNetwork) -> PeakLive | None:
+    """What was live at the peak; of one in backward, who held it."""
+    highest = account.highest
+    if highest is None or highest.phase not in (RECOMPUTE, BACKWARD):
+        return account.live_at_peak()
+    arguments = Arguments()
+    with (
+        collector_off(),
+        arguments.watching(),
+        HolderAccount(network, arguments, highest.born) as again,
+        again.following(network.user.module),
+    ):
+        account_pass(again, network)
+    sizes = [birth.size_bytes for birth in account.history[: len(again.holders.sizes)]]
+    if again.holders.sizes != sizes:  # another pass than the first: a cache that fills
+        return account.live_at_peak()
+    holders = again.holders.largest
+    first = next((holder for holder in holders if holder.role == ARGUMENT), None)
+    if first is not None and network.user.has_cache:
+        first.more_bytes = account.highest_bytes - _peak_without_cache(network)
+    return account.live_at_peak(again.holders.of, holders)
+
+
+def _peak_without_cache(network: ModuleNetwork) -> int:
+    """The ledger's peak of the same pass where no configuration has a cache, bytes."""
+    configs = network.user.caching_configs()
+    for config in configs:
+        config.use_cache = False
+    try:
+        with collector_off(), Account() as account:
+            account_pass(account, network)
+    finally:
+        for config in configs:
+            config.use_cache = True
+    return int(account.highest_bytes)

@@ -1,0 +1,88 @@
+"""The optimizer of a step of training, with what it moves: parameters and a state of its own.
+
+Invariant: `put_back` gives the parameters every bit of before; the optimizer's state moves on,
+which no gradient depends on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import torch
+from torch.utils._pytree import tree_leaves
+
+from ckptcli.errors import UsageError
+from ckptcli.units import count
+
+
+def made_optimizer(given: Any, module: torch.nn.Module) -> Any:
+    """An instance as it is, or what is made of the parameters that require a gradient."""
+    if hasattr(given, "step") and not isinstance(given, type):
+        return given
+    return given([parameter for parameter in module.parameters() if parameter.requires_grad])
+
+
+class StepOptimizer:
+    """An optimizer over parameters of a module.
+
+    Attributes:
+        optimizer: the user's.
+    """
+
+    def __init__(self, optimizer: Any, module: torch.nn.Module, text: str) -> None:
+        """`text` is what an error calls the module.
+
+        Raises:
+            UsageError: it takes no steps, or is over what is no parameter of the module.
+        """
+        if not callable(getattr(optimizer, "step", None)):
+            raise UsageError(
+                f"the optimizer of `{text}` is of type {type(optimizer).__name__}, which has no "
+                "step()",
+                "give an optimizer of torch.optim, or what makes one of parameters",
+            )
+        known = {id(parameter) for parameter in module.parameters()}
+        others = [moved for moved in _moved(optimizer) if id(moved) not in known]
+        if others:
+            raise UsageError(
+                f"the optimizer of `{text}` moves {count(len(others), 'tensor')} that the module "
+                "does not have as a parameter",
+                "make it over the parameters of the module that the step names",
+            )
+        self.optimizer = optimizer
+        self._parameters = [p for p in module.parameters() if p.requires_grad]
+        self._before: list[tuple[torch.Tensor, torch.Tensor]] | None = None
+
+    @property
+    def title(self) -> str:
+        """`AdamW`."""
+        return type(self.optimizer).__name__
+
+    def step(self, gradients: Sequence[torch.Tensor | None]) -> None:
+        """The optimizer's step by these gradients of the parameters that require one, in order; the
+        first keeps what it moves. No gradient is left in `.grad`.
+        """
+        if self._before is None:
+            self._before = [(moved, moved.detach().clone()) for moved in _moved(self.optimizer)]
+        for parameter, gradient in zip(self._parameters, gradients):
+            parameter.grad = gradient
+        self.optimizer.step()
+        for parameter in self._parameters:
+            parameter.grad = None
+
+    def put_back(self) -> None:
+        """Give the parameters the values from before the first step."""
+        with torch.no_grad():
+            for moved, before in self._before or ():
+                moved.copy_(before)
+
+    def state(self) -> list[torch.Tensor]:
+        """What it keeps from step to step, which the first one makes."""
+        found = tree_leaves(list(getattr(self.optimizer, "state", {}).values()))
+        return [leaf for leaf in found if isinstance(leaf, torch.Tensor)]
+
+
+def _moved(optimizer: Any) -> Iterator[torch.Tensor]:
+    for group in getattr(optimizer, "param_groups", ()):
+        yield from group["params"]

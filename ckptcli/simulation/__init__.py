@@ -1,0 +1,1 @@
+"""A pass without arrays: a recorded program, played by the engine itself under any strategy."""

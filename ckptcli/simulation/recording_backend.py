@@ -1,0 +1,128 @@
+"""A backend whose every array is entered in the account of a recording, and arrays that are lent.
+
+A step that retrieves a value gets a lent array: the same memory under an owner of its own, which
+lives until the last view of it is gone.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Any
+
+import numpy as np
+
+from ckptcli.autodiff import apply
+from ckptcli.backends.base import Array, Backend, Namespace
+from ckptcli.backends.ledger import NAMESPACE_FACTS
+from ckptcli.backends.random_keys import RandomKey
+from ckptcli.backends.workspace import Workspaces
+from ckptcli.simulation.account import Account
+
+_APPLYING = {apply.unary.__code__, apply.binary.__code__, apply.many.__code__}
+
+
+class Loan:
+    """The owner of a lent array's memory, as NumPy sees it; it can be referred to weakly."""
+
+    __slots__ = ("__weakref__", "_array")
+
+    def __init__(self, array: Any) -> None:
+        self._array = array
+
+    @property
+    def __array_interface__(self) -> dict[str, Any]:
+        interface: dict[str, Any] = self._array.__array_interface__
+        return interface
+
+
+def lent(array: Any) -> tuple[Any, Loan]:
+    """The memory of `array` as an array of its own, and the owner that ends with its last view."""
+    loan = Loan(array)
+    return np.asarray(loan), loan
+
+
+class RecordingNamespace:
+    """A namespace that tells the account of each call: what it allocates, and its workspace."""
+
+    def __init__(self, inner: Namespace, account: Account) -> None:
+        self._inner = inner
+        self._account = account
+        self._workspaces = Workspaces()
+
+    def __getattr__(self, name: str) -> Any:
+        function = getattr(self._inner, name)
+        if name not in NAMESPACE_FACTS:
+            function = self._told(function)
+        setattr(self, name, function)
+        return function
+
+    def random(self, key: RandomKey, shape: tuple[int, ...], dtype: str) -> Array:
+        """A random array, whose leaf is to be drawn again when the program is played."""
+        array: Array = self._told(self._inner.random)(key, shape, dtype)
+        self._account.drawn = key.distribution
+        return array
+
+    def _told(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        account, workspaces = self._account, self._workspaces
+
+        def told(*args: Any, **kwargs: Any) -> Any:
+            if _is_applying():
+                account.forward_begins()
+            result, workspace_bytes = workspaces.call(function, args, kwargs)
+            if hasattr(result, "nbytes"):
+                account.observe(result)
+            account.observe_workspace(workspace_bytes)
+            return result
+
+        return told
+
+
+def _is_applying() -> bool:
+    """Whether the engine's own way of applying an op has made the call, not a function of the op
+    table in front of it: what is recomputed is the former alone.
+    """
+    frame = sys._getframe(2)
+    while frame is not None and frame.f_globals.get("__name__", "").startswith("ckptcli.autodiff"):
+        if frame.f_code in _APPLYING:
+            return True
+        if frame.f_back is None:
+            return False
+        frame = frame.f_back
+    return False
+
+
+class RecordingBackend(Backend):
+    """A backend whose every array is entered in the account."""
+
+    def __init__(self, inner: Backend, account: Account) -> None:
+        self._inner = inner
+        self._account = account
+        self.name = inner.name
+        self.label = inner.label
+        self.library = inner.library
+        self.dtypes = inner.dtypes
+        self.memory = inner.memory
+        self.operand_errors = inner.operand_errors
+        self.is_deterministic = inner.is_deterministic
+        self.is_cpu = inner.is_cpu
+        self.sees_kernel_memory = inner.sees_kernel_memory
+        self.namespace: Namespace = RecordingNamespace(inner.namespace, account)
+
+    def asarray(self, data: Any, dtype: str | None, copy: bool) -> Array:
+        array = self._inner.asarray(data, dtype, copy)
+        self._account.observe(array)
+        return array
+
+    def to_numpy(self, array: Array) -> Any:
+        return self._inner.to_numpy(array)
+
+    def storage_values(self, storage: Any, dtype: str) -> Any:
+        return self._inner.storage_values(storage, dtype)
+
+    def quiet(self) -> AbstractContextManager[object]:
+        return self._inner.quiet()
+
+    def is_out_of_memory(self, error: BaseException) -> bool:
+        return self._inner.is_out_of_memory(error)
