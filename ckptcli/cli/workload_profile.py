@@ -58,6 +58,7 @@ class WorkloadProfile:
         self._planned: Sequence[Planned]
         self._common: dict[str, object]
         self._fault: Fault | None = None
+        self._limit_bytes: int | None = None
         self._backend: Backend
         self._engines: Sequence[Engine]
 
@@ -68,10 +69,12 @@ class WorkloadProfile:
         return run_experiment(self._options, self._line, experiment, stops)
 
     def open(self, engines: Sequence[Engine]) -> list[str]:
+        from ckptcli.profiling.device_memory import limit_of
         from ckptcli.profiling.memory_needed import check_fits
         from ckptcli.profiling.profile import check_engines
 
         options = self._options
+        self._limit_bytes = limit_of(options.limit.device_memory)
         self._engines = engines
         workloads, notes = _workloads(options, self._line)
         for workload in workloads:
@@ -128,6 +131,7 @@ class WorkloadProfile:
                 engines=self._engines,
                 plan=measurement.plan,
                 threshold=measurement.threshold,
+                limit_bytes=self._limit_bytes,
                 config=measurement.config,
                 command=measurement.command,
             )
@@ -139,6 +143,7 @@ class WorkloadProfile:
             backend=self._backend,
             plan=measurement.plan,
             threshold=measurement.threshold,
+            limit_bytes=self._limit_bytes,
             engines=self._engines,
             config=measurement.config,
             command=measurement.command,

@@ -233,6 +233,8 @@ def command_line(record: RunRecord, reps: int | None = None) -> str | None:
         "seed": record.seed,
         "reps": reps or max([1, *(len(row.samples) for row in record.rows)]),
     }
+    if settings.get("memory_only"):
+        del measured["reps"]
     subject = Subject(WORKLOAD, record.title, frozenset(sizes), frozenset(engines))
     if "module_text" in settings:
         subject = Subject(MODULE, record.title)
