@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from ckptcli.cli.sweep_tasks import Planned
     from ckptcli.measure.conditions import Condition
     from ckptcli.options.commands.sweep import SweepOptions
+    from ckptcli.report.sweep_files import Swept
     from ckptcli.sweep.result import SweepResult
     from ckptcli.sweep.store import Folder
 
@@ -76,7 +77,8 @@ def _swept(
     stops: Stops,
 ) -> int:
     from ckptcli.cli.exports import Exports
-    from ckptcli.report.sweep_files import sweep_exporter_for
+    from ckptcli.report.sweep_files import Swept, sweep_exporter_for
+    from ckptcli.sweep.laws.of_sweep import laws_of
     from ckptcli.sweep.result import SweepResult
 
     with Exports(options.export, options.data, sweep_exporter_for) as exports:
@@ -87,11 +89,12 @@ def _swept(
                 raise
         stops.measured()
         sweep = SweepResult(plan.title, plan.axes, list(folder.results(plan.tasks)))
-        exports.write(sweep)
+        swept = Swept(sweep, laws_of(sweep))
+        exports.write(swept)
         if exports.to_stdout is not None:
-            exports.print(sweep)
+            exports.print(swept)
         else:
-            _print(options, sweep)
+            _print(options, swept)
         _tell(options, sweep)
         exports.check()
         return stops.exit_code or _exit_code(sweep, gates, options.strictness.strict)
@@ -121,17 +124,18 @@ def _measure(options: SweepOptions, plan: Planned, folder: Folder) -> None:
         progress.end()
 
 
-def _print(options: SweepOptions, sweep: SweepResult) -> None:
+def _print(options: SweepOptions, swept: Swept) -> None:
     if options.data.as_json:
         from ckptcli.cli.json_output import print_json
         from ckptcli.sweep.sweep_json import sweep_object
 
-        print_json(sweep_object(sweep))
+        print_json(sweep_object(swept.sweep, swept.laws))
         return
     from ckptcli.cli.screens import open_screen
     from ckptcli.report.sweep_console import render_sweep
 
-    click.echo(render_sweep(sweep, open_screen(options.screen)), nl=False, color=True)
+    text = render_sweep(swept.sweep, swept.laws, open_screen(options.screen))
+    click.echo(text, nl=False, color=True)
 
 
 def _tell(options: SweepOptions, sweep: SweepResult) -> None:

@@ -6,36 +6,48 @@ import csv
 import io
 import json
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import ClassVar
 
 from ckptcli.measure.point import shown_name
 from ckptcli.report.formats import Exporter, chosen
 from ckptcli.report.formats.csv import as_text
 from ckptcli.report.formats.md import plain, table_lines
+from ckptcli.report.law_lines import law_lines
 from ckptcli.report.sweep_table import heading, sentences, tables
+from ckptcli.sweep.laws.of_sweep import Laws
 from ckptcli.sweep.result import SweepResult
 from ckptcli.sweep.sweep_json import figures, sweep_object
 
 
+@dataclass(frozen=True, slots=True)
+class Swept:
+    """What is written: a sweep and what it follows."""
+
+    sweep: SweepResult
+    laws: Laws
+
+
 class MarkdownSweep:
-    """A table a metric."""
+    """A table a metric, and the laws."""
 
     name: ClassVar[str] = "md"
     suffixes: ClassVar[tuple[str, ...]] = (".md", ".markdown")
     binary: ClassVar[bool] = False
 
-    def render(self, sweep: SweepResult, /) -> str:
-        return "\n".join(_lines(sweep)) + "\n"
+    def render(self, swept: Swept, /) -> str:
+        return "\n".join(_lines(swept)) + "\n"
 
 
-def _lines(sweep: SweepResult) -> Iterator[str]:
+def _lines(swept: Swept) -> Iterator[str]:
+    sweep = swept.sweep
     yield f"### {plain(heading(sweep))}"
     for table in tables(sweep):
         yield ""
         yield f"{plain(table.title)}:"
         yield ""
         yield from table_lines(table)
-    said = list(sentences(sweep))
+    said = [*law_lines(swept.laws), *sentences(sweep)]
     if said:
         yield ""
         yield from (f"- {plain(line)}" for line in said)
@@ -50,9 +62,9 @@ class CsvSweep:
     suffixes: ClassVar[tuple[str, ...]] = (".csv",)
     binary: ClassVar[bool] = False
 
-    def render(self, sweep: SweepResult, /) -> str:
+    def render(self, swept: Swept, /) -> str:
         stream = io.StringIO()
-        lines = list(_csv_lines(sweep))
+        lines = list(_csv_lines(swept.sweep))
         header = list(dict.fromkeys(name for line in lines for name in line))
         writer = csv.DictWriter(stream, header, lineterminator="\n")
         writer.writeheader()
@@ -79,16 +91,16 @@ class JsonSweep:
     suffixes: ClassVar[tuple[str, ...]] = (".json",)
     binary: ClassVar[bool] = False
 
-    def render(self, sweep: SweepResult, /) -> str:
-        return json.dumps(sweep_object(sweep), indent=2, allow_nan=False) + "\n"
+    def render(self, swept: Swept, /) -> str:
+        return json.dumps(sweep_object(swept.sweep, swept.laws), indent=2, allow_nan=False) + "\n"
 
 
-_FORMATS: dict[str, type[Exporter[SweepResult]]] = {
+_FORMATS: dict[str, type[Exporter[Swept]]] = {
     exporter.name: exporter for exporter in (MarkdownSweep, CsvSweep, JsonSweep)
 }
 
 
-def sweep_exporter_for(path: str, format_name: str | None) -> Exporter[SweepResult]:
+def sweep_exporter_for(path: str, format_name: str | None) -> Exporter[Swept]:
     """The format that `format_name` names, else the one for the suffix of `path`.
 
     Raises:

@@ -8,14 +8,15 @@ from __future__ import annotations
 from typing import Any
 
 from ckptcli.measure.row import Row
+from ckptcli.sweep.laws.of_sweep import ByteLaw, Crossover, Laws, TimeLaw
 from ckptcli.sweep.result import PointResult, SweepResult
 from ckptcli.version import VERSION
 
 SCHEMA = "ckpt.sweep/1"
 
 
-def sweep_object(sweep: SweepResult) -> dict[str, Any]:
-    """The sweep as plain data."""
+def sweep_object(sweep: SweepResult, laws: Laws) -> dict[str, Any]:
+    """The sweep and its laws as plain data."""
     return {
         "schema": SCHEMA,
         "version": VERSION,
@@ -23,6 +24,47 @@ def sweep_object(sweep: SweepResult) -> dict[str, Any]:
         "axes": list(sweep.axes),
         "strategies": sweep.names,
         "points": [_point(point) for point in sweep.points],
+        "laws": [_byte_law(law) for law in laws.of_bytes],
+        "time_laws": [_time_law(law) for law in laws.of_times],
+        "crossovers": [_crossover(found) for found in laws.crossovers],
+    }
+
+
+def _byte_law(law: ByteLaw) -> dict[str, Any]:
+    found = law.found
+    terms = {} if found is None else found.polynomial.terms
+    return {
+        "strategy": law.strategy,
+        "metric": law.metric,
+        "where": list(law.where),
+        "is_polynomial": found is not None,
+        "terms": [
+            {"coefficient": str(c), "exponents": {n: e for n, e in zip(law.names, exponents) if e}}
+            for exponents, c in terms.items()
+        ],
+        "made_of": None if found is None else found.made_of,
+        "held_at": None if found is None else found.held_at,
+    }
+
+
+def _time_law(law: TimeLaw) -> dict[str, Any]:
+    return {
+        "strategy": law.strategy,
+        "where": list(law.where),
+        "factor_s": law.law.factor_s,
+        "exponents": dict(zip(law.law.names, law.law.exponents)),
+        "largest_residual": law.law.largest_residual,
+    }
+
+
+def _crossover(found: Crossover) -> dict[str, Any]:
+    return {
+        "slower_above": found.slower_above,
+        "other": found.other,
+        "where": list(found.where),
+        "name": found.name,
+        "value": found.value,
+        "extrapolated": found.is_extrapolated,
     }
 
 
