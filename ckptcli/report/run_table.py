@@ -220,7 +220,8 @@ def command_line(record: RunRecord, reps: int | None = None) -> str | None:
     None where the record does not say how.
     """
     workload = record.config.get("workload_text", record.workload.get("name"))
-    if not isinstance(workload, str) or workload == "graph":
+    is_at_hand = "module" in record.workload and "module_text" not in record.config
+    if not isinstance(workload, str) or workload == "graph" or is_at_hand:
         return None
     from_file = ":" in workload  # which says the rest, but for what the command was given
     options = options_of(RunOptions)
