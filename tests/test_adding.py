@@ -92,9 +92,11 @@ def open_tiny(argument, options):
 """,
     "cli/subjects/abacus.py": """
 from dataclasses import dataclass
+from ckptcli.cli.subjects.base import Profile
 from ckptcli.measure.check import Check, CheckedProgram, WrongGradient
 from ckptcli.measure.difference import Difference
 from ckptcli.measure.saved_list import SavedList, SavedProgram, SavedWords
+from ckptcli.options.effects import Subject as Kind
 
 class SUBJECT:
     engine_names = ()
@@ -107,8 +109,12 @@ class SUBJECT:
     def named_by(options):
         return "--workload beads" if options.program.workload_text == "beads" else None
 
+    @staticmethod
+    def kind(options):
+        return Kind("workload", "beads", frozenset({"n"}))
+
     def profile(self, options):
-        return Profile()
+        return Beads()
 
     def checks(self, options, engines):
         right = Check("all", "beads", gradients=1, by_bits=True, compared=1, same_bits=1)
@@ -140,23 +146,16 @@ class Bead:
     def keys(self, depth):
         return {"wire": self.wire}
 
-class Profile:
-    modules = ()
+class Beads(Profile):
     has_pass = True
     row_names = ("all",)
     has_reference = False
-
-    def instead(self, stops):
-        return None
 
     def open(self, engines):
         return []
 
     def takes(self, option):
         return True
-
-    def before(self, stdout_is_data):
-        return []
 
     def measure(self, measurement):
         from ckptcli.profiling.profile import profile

@@ -152,7 +152,9 @@ def test_the_line_of_a_record_carries_its_settings() -> None:
 
 def test_the_line_of_a_module_names_it_and_no_workload() -> None:
     config = recorded(run_options(module_text="net.py:make", engine_names=("torch",), threads=1))
-    line = command_line(run_record(none_record(), balanced_record(), config=config)) or ""
+    workload = {"name": "module", "title": "net.py:make"}
+    record = run_record(none_record(), balanced_record(), config=config, workload=workload)
+    line = command_line(record) or ""
     assert " --module net.py:make " in line
     assert " --seed 0 " in line
     for flag in ("--workload", "--layers", "--backend"):

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from ckptcli.cli.click_options import type_of
 from ckptcli.cli.line import ENVIRONMENT, FLAG
-from ckptcli.cli.programs import subject_of
 from ckptcli.cli.settings import checked_defaults
 from ckptcli.config import named_config
 from ckptcli.errors import ConfigError, UsageError
@@ -20,7 +19,7 @@ from ckptcli.options.effects import Subject, takes
 from ckptcli.options.listing import built, options_of, values_of
 from ckptcli.options.option import Option
 from ckptcli.options.points import combined, lists_of
-from ckptcli.options.subjects import FUNCTION, MODULE, WORKLOAD
+from ckptcli.options.subjects import WORKLOAD
 from ckptcli.options.words import child_words
 from ckptcli.sweep.tasks import Task, files_in, key_of
 from ckptcli.sweep.where import Where
@@ -121,19 +120,16 @@ def _subject(options: SweepOptions) -> Subject:
         UsageError: an experiment, which has no strategies.
         UnknownNameError: no workload has this name.
     """
-    if options.peers.module_text is not None:
-        return Subject(MODULE, "a module")
-    if options.function.function_text is not None:
-        return Subject(FUNCTION, "a function")
+    from ckptcli.cli.subjects import kind_of
     from ckptcli.workloads.registry import is_experiment
 
-    text = options.program.workload_text
-    if is_experiment(text):
+    subject, text = kind_of(options), options.program.workload_text
+    if subject.kind == WORKLOAD and is_experiment(text):
         raise UsageError(
             f"workload `{text}` is an experiment without strategies, which is not swept over",
             f"use `ckpt run --workload {text}`",
         )
-    return subject_of(WORKLOAD, text, options.peers.engine_names)
+    return subject
 
 
 def _check_taken(subject: Subject, lists: Sequence[Option]) -> None:

@@ -14,6 +14,7 @@ from ckptcli.cli.experiments import experiment_of, run_experiment
 from ckptcli.cli.logger import open_log_sink
 from ckptcli.cli.programs import open_programs, program_notes, subject_of
 from ckptcli.cli.strategy_choice import check_layers, parse_strategies, perturbed_strategies
+from ckptcli.cli.subjects.base import Profile
 from ckptcli.errors import UsageError
 from ckptcli.measure import OURS
 from ckptcli.options.effects import takes
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 REFERENCE = "none"
 
 
-class WorkloadProfile:
+class WorkloadProfile(Profile):
     """A workload by its name, or a program of the user's own; see `Profile`."""
 
     modules: ClassVar[Sequence[str]] = ("ckptcli.profiling.profile", "ckptcli.profiling.points")

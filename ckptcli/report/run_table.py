@@ -18,7 +18,7 @@ from ckptcli.measure.statistics import Estimate, Ratio
 from ckptcli.options.commands.run import RunOptions
 from ckptcli.options.effects import Subject, takes
 from ckptcli.options.listing import options_of
-from ckptcli.options.subjects import FUNCTION, MODULE, WORKLOAD
+from ckptcli.options.subjects import SUBJECTS, WORKLOAD
 from ckptcli.options.words import reproduction_words
 from ckptcli.report.cells import Cell, Column, Table
 from ckptcli.units import TimeScale
@@ -248,11 +248,9 @@ def command_line(record: RunRecord, reps: int | None = None) -> str | None:
     }
     if settings.get("memory_only"):
         del measured["reps"]
-    subject = Subject(WORKLOAD, record.title, frozenset(sizes), frozenset(engines))
-    if "module_text" in settings:
-        subject = Subject(MODULE, record.title)
-    if "function_text" in settings:
-        subject = Subject(FUNCTION, record.title)
+    name = record.workload.get("name")
+    kind = name if name in SUBJECTS else WORKLOAD
+    subject = Subject(kind, record.title, frozenset(sizes), frozenset(engines))
     named = [option for option in options if takes(subject, option)]
     words = reproduction_words(named, {**values, **sizes, **measured})
     return shlex.join(["ckpt", "run", *words])

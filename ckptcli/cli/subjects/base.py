@@ -7,6 +7,7 @@ of its concern.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Protocol, TypeAlias
@@ -21,10 +22,12 @@ if TYPE_CHECKING:
     from ckptcli.options.commands.check import CheckOptions
     from ckptcli.options.commands.run import RunOptions
     from ckptcli.options.commands.saved import SavedOptions
+    from ckptcli.options.commands.sweep import SweepOptions
+    from ckptcli.options.effects import Subject as Kind
     from ckptcli.options.option import Option
     from ckptcli.peers.base import Engine
 
-    SubjectOptions: TypeAlias = RunOptions | CheckOptions | SavedOptions
+    SubjectOptions: TypeAlias = RunOptions | CheckOptions | SavedOptions | SweepOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +68,10 @@ class Subject(Protocol):
     def named_by(options: SubjectOptions) -> str | None:
         """The words that mean such a subject; None where there are none, as for the workload."""
 
+    @staticmethod
+    def kind(options: SubjectOptions) -> Kind:
+        """What options mean for it."""
+
     @property
     def sums(self) -> Sequence[str]:
         """By what `ckpt saved` can take sums of what it lists."""
@@ -91,7 +98,7 @@ class Subject(Protocol):
         """
 
 
-class Profile(Protocol):
+class Profile(ABC):
     """A subject in one `ckpt run`: opened after the threads are set and the libraries are there.
 
     Attributes:
@@ -101,14 +108,17 @@ class Profile(Protocol):
         has_reference: whether changes can be asked for.
     """
 
-    modules: ClassVar[Sequence[str]]
-    has_pass: ClassVar[bool]
+    modules: ClassVar[Sequence[str]] = ()
+    has_pass: ClassVar[bool] = False
     row_names: Sequence[str]
     has_reference: bool
 
     def instead(self, stops: Stops) -> int | None:
         """Carry out what the options stand for if that is no profile; the exit code, or None."""
+        del stops
+        return None
 
+    @abstractmethod
     def open(self, engines: Sequence[Engine]) -> list[str]:
         """Open what is measured, and refuse what cannot be; warnings.
 
@@ -116,12 +126,16 @@ class Profile(Protocol):
             CkptError: it cannot be opened.
         """
 
+    @abstractmethod
     def takes(self, option: Option) -> bool:
         """Whether the option has an effect on what is measured; call after `open`."""
 
     def before(self, stdout_is_data: bool) -> list[str]:
         """What comes before the first pass; warnings."""
+        del stdout_is_data
+        return []
 
+    @abstractmethod
     def measure(self, measurement: Measurement) -> RunRecord:
         """The record.
 

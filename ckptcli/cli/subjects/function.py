@@ -6,13 +6,13 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from ckptcli.cli.streams import warn
+from ckptcli.cli.subjects.base import Profile
 from ckptcli.errors import UsageError
 from ckptcli.options.effects import Subject, takes, without_effect
 from ckptcli.options.subjects import FUNCTION
 
 if TYPE_CHECKING:
     from ckptcli.cli.line import Line
-    from ckptcli.cli.stops import Stops
     from ckptcli.cli.subjects.base import Measurement, SubjectOptions
     from ckptcli.measure.check import CheckedProgram
     from ckptcli.measure.record import RunRecord
@@ -40,6 +40,11 @@ class FunctionSubject:
     def named_by(options: SubjectOptions) -> str | None:
         text = options.function.function_text
         return None if text is None else f"--function {text}"
+
+    @staticmethod
+    def kind(options: SubjectOptions) -> Subject:
+        del options
+        return KIND
 
     @property
     def sums(self) -> Sequence[str]:
@@ -89,11 +94,10 @@ def _engines(text: str, names: Sequence[str]) -> Sequence[str]:
     return tuple(dict.fromkeys(names)) or (ENGINE,)
 
 
-class FunctionProfile:
+class FunctionProfile(Profile):
     """What a run measures of a function; see `Profile`."""
 
     modules: ClassVar[Sequence[str]] = ("ckptcli.profiling.own_program",)
-    has_pass: ClassVar[bool] = False
 
     def __init__(self, subject: FunctionSubject, options: RunOptions) -> None:
         from ckptcli.peers.function_strategies import function_strategies
@@ -110,20 +114,12 @@ class FunctionProfile:
         self.has_reference = len(self.row_names) > 1
         self._engines: Sequence[Engine] = ()
 
-    def instead(self, stops: Stops) -> int | None:
-        del stops
-        return None
-
     def open(self, engines: Sequence[Engine]) -> list[str]:
         self._engines = engines
         return self._subject.notes
 
     def takes(self, option: Option) -> bool:
         return takes(KIND, option)
-
-    def before(self, stdout_is_data: bool) -> list[str]:
-        del stdout_is_data
-        return []
 
     def measure(self, measurement: Measurement) -> RunRecord:
         from ckptcli.profiling.function_profile import profile_function

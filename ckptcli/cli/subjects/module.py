@@ -7,13 +7,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
 from ckptcli.cli.streams import warn
+from ckptcli.cli.subjects.base import Profile
 from ckptcli.errors import UsageError
 from ckptcli.options.effects import Subject, takes, without_effect
 from ckptcli.options.subjects import MODULE
 
 if TYPE_CHECKING:
     from ckptcli.cli.line import Line
-    from ckptcli.cli.stops import Stops
     from ckptcli.cli.subjects.base import Measurement, SubjectOptions
     from ckptcli.measure.check import CheckedProgram
     from ckptcli.measure.record import RunRecord
@@ -50,6 +50,11 @@ class ModuleSubject:
         text = options.peers.module_text
         return None if text is None else f"--module {text}"
 
+    @staticmethod
+    def kind(options: SubjectOptions) -> Subject:
+        del options
+        return KIND
+
     @property
     def sums(self) -> Sequence[str]:
         from ckptcli.measure.module_saved import SUMS
@@ -77,11 +82,10 @@ class ModuleSubject:
         yield saved_under_strategies(self.request, seed, engines[0], names)
 
 
-class ModuleProfile:
+class ModuleProfile(Profile):
     """What a run measures of a module; see `Profile`."""
 
     modules: ClassVar[Sequence[str]] = ("ckptcli.profiling.module_profile",)
-    has_pass: ClassVar[bool] = False
 
     def __init__(self, subject: ModuleSubject, options: RunOptions) -> None:
         from ckptcli.peers.module_strategies import module_strategies
@@ -94,20 +98,12 @@ class ModuleProfile:
         self.has_reference = len(self._strategies) > 1
         self._engine: Engine
 
-    def instead(self, stops: Stops) -> int | None:
-        del stops
-        return None
-
     def open(self, engines: Sequence[Engine]) -> list[str]:
         (self._engine,) = engines
         return self._notes
 
     def takes(self, option: Option) -> bool:
         return takes(KIND, option)
-
-    def before(self, stdout_is_data: bool) -> list[str]:
-        del stdout_is_data
-        return []
 
     def measure(self, measurement: Measurement) -> RunRecord:
         from ckptcli.profiling.module_profile import profile_module

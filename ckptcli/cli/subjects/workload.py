@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from ckptcli.errors import UsageError
 from ckptcli.options.commands.saved import SavedOptions
+from ckptcli.options.subjects import WORKLOAD
 
 if TYPE_CHECKING:
     from ckptcli.cli.line import Line
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from ckptcli.measure.saved_list import SavedProgram
     from ckptcli.options.commands.check import CheckOptions
     from ckptcli.options.commands.run import RunOptions
+    from ckptcli.options.effects import Subject
     from ckptcli.peers.base import Engine
 
 
@@ -26,7 +28,7 @@ class WorkloadSubject:
 
     def __init__(self, options: SubjectOptions, line: Line) -> None:
         self._line = line
-        self.engine_names = options.peers.engine_names
+        self.engine_names: Sequence[str] = options.peers.engine_names
         if self.engine_names and isinstance(options, SavedOptions):
             raise UsageError(
                 f"--engine {self.engine_names[0]} needs --module here",
@@ -37,6 +39,12 @@ class WorkloadSubject:
     def named_by(options: SubjectOptions) -> str | None:
         del options
         return None
+
+    @staticmethod
+    def kind(options: SubjectOptions) -> Subject:
+        from ckptcli.cli.programs import subject_of
+
+        return subject_of(WORKLOAD, options.program.workload_text, options.peers.engine_names)
 
     @property
     def sums(self) -> Sequence[str]:
