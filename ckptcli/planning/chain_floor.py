@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import accumulate
+
 from ckptcli.planning.actions import BACKWARD, FORWARD_ALL
 from ckptcli.planning.planners.base import Floor
 from ckptcli.planning.play.chain import saved, tensor
@@ -12,22 +14,28 @@ STEPS = (FORWARD_ALL, BACKWARD)
 
 def floor_of(problem: ChainProblem) -> Floor:
     """The highest bound. a_0 is resident to the end: nothing makes it again."""
-    floors = [_floor(problem, i, step) for i in range(1, problem.stages + 1) for step in STEPS]
-    return max(floors, key=lambda floor: floor.bytes)
+    least = list(accumulate(reversed(problem.D), min))[::-1]  # of each d_i and all after it
+    stages = range(1, problem.stages + 1)
+    sizes = {(i, verb): _size(problem, i, verb, least[i]) for i in stages for verb in STEPS}
+    i, verb = max(sizes, key=sizes.__getitem__)
+    return _floor(problem, i, verb, sizes[i, verb])
 
 
-def _floor(problem: ChainProblem, i: int, verb: str) -> Floor:
-    """Of `forward_all` i, which needs some gradient beside, or of `backward` i."""
+def _size(problem: ChainProblem, i: int, verb: str, gradient: int) -> int:
+    """What `forward_all` i takes, which needs some gradient beside, or `backward` i."""
     A, B, D = problem.A, problem.B, problem.D
-    values, size = [tensor(0), saved(i)], A[0] + B[i - 1]
-    if i > 1:
-        values.insert(1, tensor(i - 1) if A[i - 1] <= B[i - 2] else saved(i - 1))
-        size += min(A[i - 1], B[i - 2])
+    operands = A[0] + (min(A[i - 1], B[i - 2]) if i > 1 else 0)
     if verb == FORWARD_ALL:
-        work = problem.of[i - 1]
-        size += min(D[i:])
-    else:
-        work = problem.ob[i - 1]
-        size += D[i] + D[i - 1]
-        values += [f"d{i}", f"d{i - 1}"]
-    return Floor(size + work, f"{verb} {i}", tuple(values), work)
+        return operands + B[i - 1] + gradient + problem.of[i - 1]
+    return operands + B[i - 1] + D[i] + D[i - 1] + problem.ob[i - 1]
+
+
+def _floor(problem: ChainProblem, i: int, verb: str, size: int) -> Floor:
+    """The same in words."""
+    values = [tensor(0), saved(i)]
+    if i > 1:
+        is_smaller = problem.A[i - 1] <= problem.B[i - 2]
+        values.insert(1, tensor(i - 1) if is_smaller else saved(i - 1))
+    if verb == FORWARD_ALL:
+        return Floor(size, f"{verb} {i}", tuple(values), problem.of[i - 1])
+    return Floor(size, f"{verb} {i}", (*values, f"d{i}", f"d{i - 1}"), problem.ob[i - 1])

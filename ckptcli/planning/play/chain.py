@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from ckptcli.planning.actions import BACKWARD, FORWARD, FORWARD_ALL, FREE, Action
 from ckptcli.planning.play.base import Played, refuse, unknown
@@ -31,13 +31,15 @@ def play(problem: ChainProblem, actions: Iterable[Action]) -> Played:
     game = _Game(problem)
     index = -1
     for index, action in enumerate(actions):
-        verb, *operands = action
-        if verb in STAGED and len(operands) == 1 and isinstance(operands[0], int):
-            if not 1 <= operands[0] <= problem.stages:
+        if len(action) != 2:
+            unknown(index, action)
+        verb, operand = action
+        if verb in STAGED and isinstance(operand, int):
+            if not 1 <= operand <= problem.stages:
                 refuse(index, action, "the chain has no such stage")
-            why = game.run(str(verb), operands[0])
-        elif verb == FREE and len(operands) == 1:
-            why = game.free(str(operands[0]))
+            why = game.run(str(verb), operand)
+        elif verb == FREE:
+            why = game.free(str(operand))
         else:
             unknown(index, action)
         if why:
@@ -53,7 +55,9 @@ class _Game:
     def __init__(self, problem: ChainProblem) -> None:
         self.problem = problem
         self.gradient = problem.stages
-        self.resident = {tensor(0): problem.A[0]}
+        count = problem.stages + 1
+        self.has_tensor = [True, *[False] * problem.stages]
+        self.has_saved = [False] * count
         self.live = self.peak = problem.A[0] + problem.D[-1]
         self.cost: Number = 0
         self.evaluations = 0
@@ -62,46 +66,54 @@ class _Game:
 
     def run(self, verb: str, i: int) -> str:
         """Why the stage cannot run; "" once it has."""
-        if not {tensor(i - 1), saved(i - 1)} & self.resident.keys():
+        if i > self.gradient:
+            return f"the gradient at hand is d{self.gradient}"
+        if not (self.has_tensor[i - 1] or self.has_saved[i - 1]):
             return f"neither a{i - 1} nor abar{i - 1} is resident"
         self.evaluations += 1
         if verb == BACKWARD:
             return self._backward(i)
-        name, size = (
-            (tensor(i), self.problem.A[i]) if verb == FORWARD else (saved(i), self.problem.B[i - 1])
-        )
-        if name in self.resident:
+        has, sizes, place = self._of(verb == FORWARD, i)
+        if has[i]:
             return "it is resident"
+        has[i] = True
         self.on_tape &= i > self._reached or self.gradient < self.problem.stages
         self._reached = max(i, self._reached)
         self.cost += self.problem.uf[i - 1]
-        self._add(name, size, self.problem.of[i - 1])
+        self.live += sizes[place]
+        self.peak = max(self.peak, self.live + self.problem.of[i - 1])
         return ""
 
     def free(self, name: str) -> str:
         """Why it cannot be; "" once it is."""
-        if name not in self.resident:
+        is_tensor = not name.startswith("abar")
+        text = name.removeprefix("a" if is_tensor else "abar")
+        i = int(text) if text.isdecimal() and len(text) < 20 else -1
+        has, sizes, place = self._of(is_tensor, i)
+        if not 0 <= i < len(has) or not has[i]:
             return "it is not resident"
-        self.live -= self.resident.pop(name)
+        has[i] = False
+        self.live -= sizes[place]
         return ""
+
+    def _of(self, is_tensor: bool, i: int) -> tuple[list[bool], Sequence[int], int]:
+        """Which are resident, their sizes, and the place of a_i or abar_i among these."""
+        if is_tensor:
+            return self.has_tensor, self.problem.A, i
+        return self.has_saved, self.problem.B, i - 1
 
     def _backward(self, i: int) -> str:
         if i != self.gradient:
             return f"the gradient at hand is d{self.gradient}"
-        if saved(i) not in self.resident:
+        if not self.has_saved[i]:
             return f"abar{i} is not resident"
         D = self.problem.D
         self.cost += self.problem.ub[i - 1]
         self.live += D[i - 1]
         self.peak = max(self.peak, self.live + self.problem.ob[i - 1])
-        self.live -= D[i]
+        self.live -= D[i] + self.problem.B[i - 1]
+        if self.has_tensor[i]:
+            self.live -= self.problem.A[i]
+        self.has_tensor[i] = self.has_saved[i] = False
         self.gradient = i - 1
-        gone = [name for name in self.resident if int(name.lstrip("abr")) >= i]
-        for name in gone:
-            self.free(name)
         return ""
-
-    def _add(self, name: str, size: int, workspace: int) -> None:
-        self.resident[name] = size
-        self.live += size
-        self.peak = max(self.peak, self.live + workspace)
