@@ -54,22 +54,17 @@ def command(options: LogOptions, line: Line) -> None:
 
 def _passes(options: LogOptions, line: Line) -> list[_Pass]:
     """What is run, every program under every strategy; refuses what cannot run before it prints."""
-    from ckptcli.cli.devices import open_device
-    from ckptcli.cli.programs import open_programs, places_of, program_notes
+    from ckptcli.cli.programs import opened_programs
     from ckptcli.cli.strategy_choice import parse_strategies
 
     strategies = parse_strategies(options.diff or options.strategies.strategy_texts)
-    workloads = open_programs(options.program, options.workload, options.memory)
-    notes = program_notes(line, options.program, workloads)
-    points = places_of(options.program, options.workload, workloads)
-    backend = open_device(options.device, options.workload.dtype, options.notes.quiet)
+    programs = opened_programs(options, line)
     passes = [
-        _Pass(getattr(workload, "index", 0), point, workload, strategy, backend)
-        for point, workload in zip(points, workloads)
+        _Pass(getattr(workload, "index", 0), point, workload, strategy, programs.backend)
+        for point, workload in programs.each()
         for strategy in strategies or [_own_strategy(workload)]
     ]
     _check(passes, options.memory.no_memory_check)
-    warn(notes, options.notes.quiet)
     return passes
 
 
