@@ -9,17 +9,19 @@ that is another.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from ckptcli.backends.base import Namespace
-from ckptcli.checkpoint.program_graph import ProgramGraph
+from ckptcli.checkpoint.program_graph import Program
 from ckptcli.checkpoint.retriever import Retriever
 from ckptcli.checkpoint.schedule_retriever import ScheduleRetriever
-from ckptcli.checkpoint.strategies.base import Strategy
+from ckptcli.checkpoint.strategies.base import Elsewhere, LayerRegion, Strategy
+from ckptcli.checkpoint.strategies.registry import parse_strategy
 from ckptcli.errors import CheckpointError, UsageError
 from ckptcli.events import BackwardStarted, Sink
 from ckptcli.graph import BACKED_UP, BackedUp, Node
+from ckptcli.planning.tape.plan_file import TapePlan
 from ckptcli.planning.tape.program import Made, first_difference
 from ckptcli.planning.tape.schedule import Schedule
 
@@ -47,9 +49,7 @@ class Planned(Strategy):
         self._name = name
         self._reasons = reasons
         self._positions = [
-            position
-            for position, made in enumerate(program)
-            if made.tracked and position >= loaded
+            position for position, made in enumerate(program) if made.tracked and position >= loaded
         ]
         self._answers = [self._answer(position) for position in self._positions]
         self._operands = {position: program[position].parents for position in self._positions}
@@ -59,7 +59,7 @@ class Planned(Strategy):
     def name(self) -> str:
         return self._name
 
-    def prepared(self, program: Callable[[], ProgramGraph]) -> Planned:
+    def prepared(self, program: Program) -> Planned:
         """The same, if the program is the one that the plan is for.
 
         Raises:
@@ -147,3 +147,51 @@ class Planned(Strategy):
                 for operand in self._operands[move] if move >= 0 else ():
                     uses[operand] = uses.get(operand, 0) + 1
         return uses
+
+    def elsewhere(self, count: int) -> Elsewhere | None:
+        return None
+
+
+class Renamed(Strategy):
+    """A strategy under the name of the plan that chose it."""
+
+    keyword: ClassVar[str] = "renamed"
+    summary: ClassVar[str] = "a named strategy that a plan chose"
+    label: ClassVar[str] = "Planned"
+
+    def __init__(self, inner: Strategy, name: str, reasons: Sequence[str] = ()) -> None:
+        self._inner = inner
+        self._name = name
+        self._reasons = reasons
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    def prepared(self, program: Program) -> Renamed:
+        return Renamed(self._inner.prepared(program), self._name, self._reasons)
+
+    def recomputes(self, node: Node) -> bool | BackedUp:
+        return self._inner.recomputes(node)
+
+    def layer_regions(self, count: int) -> Sequence[LayerRegion] | None:
+        return self._inner.layer_regions(count)
+
+    def elsewhere(self, count: int) -> Elsewhere | None:
+        return self._inner.elsewhere(count)
+
+    def lints(self, count: int) -> list[str]:
+        return self._inner.lints(count)
+
+    def retriever(self, steps: list[Node], namespace: Namespace, sink: Sink | None) -> Retriever:
+        return self._inner.retriever(steps, namespace, sink)
+
+    def reasons(self) -> Sequence[str]:
+        return (*self._reasons, *self._inner.reasons())
+
+
+def strategy_of(plan: TapePlan, name: str, reasons: Sequence[str] = ()) -> Strategy:
+    """What executes a plan, called `name`."""
+    if plan.schedule is None:
+        return Renamed(parse_strategy(plan.strategy), name, reasons)
+    return Planned(plan.schedule, plan.program, plan.loaded, name, reasons)

@@ -49,7 +49,7 @@ class ScheduleRetriever:
         """The node's value for the backward step of `step`.
 
         Raises:
-            CheckpointError: the schedule has another retrieval here.
+            CheckpointError: the schedule has another retrieval here, or does not compute the value.
         """
         entry = self._entry(node, step)
         if self._sink is None:
@@ -60,6 +60,12 @@ class ScheduleRetriever:
                     del self.values[~move]
         else:
             self._compute_told(entry, self._sink)
+        if entry.node not in self.values:
+            raise CheckpointError(
+                f"the plan does not compute the value of node {node.id}, which the step of node "
+                f"{step.id} retrieves",
+                "make the plan anew",
+            )
         value = self.values[entry.node]
         for position in entry.after:
             del self.values[position]

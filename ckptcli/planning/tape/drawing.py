@@ -14,17 +14,24 @@ from ckptcli.planning.tape.schedule import Retrieval, Schedule
 FOR_EVER = 1 << 60
 
 
-def draw(
+def draw(model: TapeModel, held: Collection[int], window: int = FOR_EVER) -> Schedule:
+    """The schedule that holds `held` and retains a value for `window` steps."""
+    schedule = draw_short(model, held, window, {}, FOR_EVER)
+    assert schedule is not None
+    return schedule
+
+
+def draw_short(
     model: TapeModel,
     held: Collection[int],
-    window: int = FOR_EVER,
-    windows: Mapping[int, int] | None = None,
-    most: int = FOR_EVER,
+    window: int,
+    windows: Mapping[int, int],
+    most: int,
 ) -> Schedule | None:
-    """The schedule that holds `held` and retains a value for `window` steps, or its own window;
-    None for one of more than `most` computations.
+    """The same, where values may have windows of their own; None for one of more than `most`
+    computations.
     """
-    moves = _moves(model, held, window, windows or {}, most)
+    moves = _moves(model, held, window, windows, most)
     return None if moves is None else freed(model, frozenset(held), moves)
 
 

@@ -3,8 +3,7 @@ resident.
 
 A state's bound is the cost of all that later steps need and that is not resident, and of what that
 is computed from, up to resident values: no schedule of the tape costs less from there on. A value
-is let go of only where something would not fit otherwise, and nothing is computed before a step
-asks for it.
+is let go of only where something would not fit otherwise.
 
 Invariant: states leave the queue in ascending order of bound; the first that has done every step is
 a cheapest schedule of this kind.
@@ -52,6 +51,9 @@ class Found:
 class ExactSearch:
     """One search, for one budget in bytes above parameters and input."""
 
+    ASKS_AFTER = 256
+    """So many states are looked at between two questions whether to stop."""
+
     def __init__(self, profile: TapeProfile, budget_bytes: int) -> None:
         self.profile = profile
         self.budget_bytes = budget_bytes
@@ -96,7 +98,8 @@ class ExactSearch:
         best: dict[State, Number] = {start: 0}
         came: dict[State, tuple[State, int]] = {}
         queue: list[tuple[Number, int, Number, State]] = [(0, 0, 0, start)]
-        done, bound = 0, 0
+        done = 0
+        bound: Number = 0
         closed: set[State] = set()
         while queue:
             bound, _, cost, state = heapq.heappop(queue)
@@ -106,7 +109,7 @@ class ExactSearch:
             done += 1
             if state[0] == len(self._needed):
                 return Found(self._schedule(state, came), True, bound, done)
-            if done % 256 == 0 and stop():
+            if done % self.ASKS_AFTER == 0 and stop():
                 return Found(None, False, bound, done)
             for following, price, computed in self._expand(state):
                 total = cost + price
@@ -173,9 +176,7 @@ class ExactSearch:
         for place in bits(droppable):
             yield (step, resident & ~(1 << place), leaving & ~(1 << place)), 0, -1
 
-    def _do(
-        self, step: int, resident: int, leaving: int
-    ) -> Iterator[tuple[State, Number, int]]:
+    def _do(self, step: int, resident: int, leaving: int) -> Iterator[tuple[State, Number, int]]:
         needed = self._needed[step]
         leaving = (leaving | ~self._useful[step + 1]) & needed
         if self._peak(step, resident, leaving) <= self.budget_bytes:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from ckptcli.planning.problems.base import Number
-from ckptcli.planning.tape.drawing import FOR_EVER, draw
+from ckptcli.planning.tape.drawing import FOR_EVER, draw_short
 from ckptcli.planning.tape.player import PlayedBytes, Player
 from ckptcli.planning.tape.schedule import Schedule
 from ckptcli.planning.tape.starts import starts
@@ -29,9 +29,9 @@ SCANNED = 8
 FEW_VALUES = 64
 """Up to so many, single values are exchanged and have windows of their own."""
 
-EFFORT = 4_000_000
-"""How many actions may be drawn and played, so that the same budget gives the same plan: some
-seconds."""
+EFFORT = 1_000_000
+"""How many actions may be drawn and played, so that the same budget gives the same plan:
+two seconds."""
 
 MOST_COMPUTATIONS = 40
 """Of a schedule that computes more than so many times its values no more is drawn."""
@@ -101,6 +101,14 @@ class Greedy:
         best = self.best
         return best if self.fits(best) else None
 
+    def run_smallest(self) -> None:
+        """Look for the smallest peak alone: the sets of named strategies, with every window."""
+        for window in WINDOWS:
+            for _, held in starts(self.model):
+                if self._stop():
+                    return
+                self._try(held, window)
+
     def fits(self, tried: Tried | None) -> bool:
         """Whether there is a schedule, and within the budget."""
         return tried is not None and tried.played.peak_bytes <= self.budget_bytes
@@ -118,7 +126,7 @@ class Greedy:
 
     def _tried(self, held: frozenset[int], window: int, windows: Windows) -> Tried | None:
         most = MOST_COMPUTATIONS * len(self.model.values)
-        schedule = draw(self.model, held, window, dict(windows), most)
+        schedule = draw_short(self.model, held, window, dict(windows), most)
         self._effort -= self._a_try
         if schedule is None:
             self._effort -= most
@@ -148,7 +156,10 @@ class Greedy:
             self._bisect(less, lambda part: self._try(held.difference(part), window), False)
 
     def _bisect(
-        self, values: Sequence[int], trial: Callable[[Sequence[int]], Tried | None], fits_short: bool
+        self,
+        values: Sequence[int],
+        trial: Callable[[Sequence[int]], Tried | None],
+        fits_short: bool,
     ) -> None:
         """Find where prefixes of `values` begin, or cease, to fit: a scan, then a bisection."""
         count = len(values)

@@ -8,7 +8,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ckptcli.planning.problems.base import Number
-from ckptcli.planning.tape.cost_graph import CostGraph, CostNode, DropHandle
+from ckptcli.planning.tape.cost_graph import (
+    ApplyOp,
+    CostGraph,
+    CostNode,
+    DrawLeaf,
+    DropHandle,
+    MakeLeaf,
+)
 
 
 class TapeModel:
@@ -30,7 +37,8 @@ class TapeModel:
         self.graph = graph
         self.costs = costs
         nodes = graph.nodes
-        loaded = {action[0] for action in graph.load if hasattr(action, "node_id")}
+        made = MakeLeaf | DrawLeaf | ApplyOp
+        loaded = {action.node_id for action in graph.load if isinstance(action, made)}
         self.parents = [tuple(dict.fromkeys(node.parents)) for node in nodes]
         self.can_recompute = [_is_tracked_op(n) and n.id not in loaded for n in nodes]
         self.positions = [node.id for node in nodes if self.can_recompute[node.id]]

@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from ckptcli.planning.tape.cost_graph import (
-    NO_SPAN,
     ApplyOp,
     CostNode,
     DrawLeaf,
@@ -106,7 +105,9 @@ def _workspace_rise(span: Span) -> int:
 
 def _items(items: Sequence[StepItem], rise: Callable[[Span], int]) -> Items:
     return [
-        (rise(item), item.net_bytes, None) if isinstance(item, Span) else (0, 0, tuple(item))
+        (rise(item), item.net_bytes, None)
+        if isinstance(item, Span)
+        else (0, 0, (item.step_id, item.place))
         for item in items
     ]
 

@@ -1,4 +1,4 @@
-"""What a pass takes beside the values that can be computed again: step by step, and the least of it.
+"""What a pass takes beside values that can be computed again, step by step, and the least of it.
 
 Invariant: no schedule of the tape peaks below `TapeProfile.floor`.
 """
@@ -9,7 +9,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ckptcli.planning.tape.drawing import draw
-from ckptcli.planning.tape.model import TapeModel
 from ckptcli.planning.tape.player import Player
 
 
