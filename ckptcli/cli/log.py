@@ -64,7 +64,8 @@ def _passes(options: LogOptions, line: Line) -> list[_Pass]:
         for point, workload in programs.each()
         for strategy in strategies or [_own_strategy(workload)]
     ]
-    _check(passes, options.memory.no_memory_check)
+    for one in passes:
+        programs.check_one(one.workload, [one.strategy])
     return passes
 
 
@@ -158,22 +159,6 @@ def _own_strategy(workload: Workload) -> Strategy:
     from ckptcli.cli.strategy_choice import parse_strategies
 
     return parse_strategies([getattr(workload, "strategy", None) or "balanced"])[0]
-
-
-def _check(passes: Sequence[_Pass], no_memory_check: bool) -> None:
-    """Refuse all passes before the first one prints, if one of them cannot run.
-
-    Raises:
-        UsageError: a strategy that needs layers, on a program without.
-        OutOfMemoryError: a program that does not fit in memory, unless `no_memory_check`.
-    """
-    from ckptcli.cli.strategy_choice import check_layers
-    from ckptcli.profiling.memory_needed import check_fits
-
-    for one in passes:
-        check_layers([one.strategy], one.workload)
-        if not no_memory_check:
-            check_fits(one.workload, [one.strategy], one.backend)
 
 
 def _run(one: _Pass, level: Level, explain: bool, sinks: Sequence[Sink]) -> _Logged:

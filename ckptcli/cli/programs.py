@@ -19,6 +19,7 @@ from ckptcli.workloads.registry import open_workloads, options_without_effect, p
 
 if TYPE_CHECKING:
     from ckptcli.backends.base import Backend
+    from ckptcli.checkpoint.strategies.base import Strategy
     from ckptcli.cli.line import Line
     from ckptcli.workloads.base import Workload
 
@@ -51,11 +52,32 @@ class Programs:
     Attributes:
         workloads: At least one.
         points: Of each the value of every option that has several; empty without lists.
+        has_memory_check: Whether one that cannot fit is refused.
     """
 
     workloads: list[Workload]
     points: list[dict[str, float]]
     backend: Backend
+    has_memory_check: bool
+
+    def check(self, strategies: Sequence[Strategy]) -> None:
+        """Refuse all if one of them cannot run, as `check_one`."""
+        for workload in self.workloads:
+            self.check_one(workload, strategies)
+
+    def check_one(self, workload: Workload, strategies: Sequence[Strategy]) -> None:
+        """Refuse a workload that cannot run.
+
+        Raises:
+            UsageError: a strategy that needs layers, on a program without.
+            OutOfMemoryError: a program that does not fit in memory, where that is checked.
+        """
+        from ckptcli.cli.strategy_choice import check_layers
+        from ckptcli.profiling.memory_needed import check_fits
+
+        check_layers(strategies, workload)
+        if self.has_memory_check:
+            check_fits(workload, strategies, self.backend)
 
     def each(self) -> Iterator[tuple[dict[str, float], Workload]]:
         """Each workload at its point, which the list lets go of then."""
@@ -77,7 +99,7 @@ def opened_programs(options: WorkloadSource, line: Line, engines: Sequence[str] 
     backend = open_device(options.device, options.workload.dtype, options.notes.quiet)
     warn(notes, options.notes.quiet)
     points = places_of(options.program, options.workload, workloads)
-    return Programs(workloads, points, backend)
+    return Programs(workloads, points, backend, not options.memory.no_memory_check)
 
 
 def open_programs(

@@ -33,7 +33,7 @@ def checked_workload(
         CkptError: options that do not go together, or a program that fails.
     """
     from ckptcli.cli.programs import drained, open_programs, opened_programs
-    from ckptcli.cli.strategy_choice import check_layers, parse_strategies, perturbed_strategies
+    from ckptcli.cli.strategy_choice import parse_strategies, perturbed_strategies
     from ckptcli.options.listing import changed
     from ckptcli.profiling.profile import check_engines
 
@@ -44,9 +44,9 @@ def checked_workload(
         in_float64 = changed(options.workload, dtype="float64")
         precise = open_programs(options.program, in_float64, options.memory)
         for workload in programs.workloads:
-            check_layers(strategies, workload)
             check_engines(engines, workload, programs.backend)
         del workload  # the lists alone hold them, and let go of them
+        programs.check(strategies)
         text = options.fault.perturb_text
         strategies, fault = perturbed_strategies(text, strategies, programs.workloads)
         under = _Under(strategies, programs.backend, engines, options.workload.seed)

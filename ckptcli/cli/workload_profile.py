@@ -87,7 +87,7 @@ class WorkloadProfile(Profile):
         for workload in workloads:
             check_engines(engines, workload, self._backend)
             if not options.memory.no_memory_check:
-                check_fits(workload, self._strategies, self._backend)
+                check_fits(workload, self._strategies, self._backend, engines, at_once=True)
         self._planned = _planned(options, workloads)
         self._common = _common(options, workloads, self._planned[0].point)
         return [*notes, *_without_none(self._reference)]

@@ -26,18 +26,14 @@ def saved_by_workload(options: SavedOptions, line: Line) -> Iterator[SavedProgra
     """
     from ckptcli.autodiff.device import Device
     from ckptcli.cli.programs import opened_programs
-    from ckptcli.cli.strategy_choice import check_layers, parse_strategies
+    from ckptcli.cli.strategy_choice import parse_strategies
     from ckptcli.measure.saved import SUMS, saved_tensors
-    from ckptcli.profiling.memory_needed import check_fits
     from ckptcli.profiling.memory_pass import memory_pass
 
     strategies = parse_strategies(options.strategies.strategy_texts or ("none", "balanced"))
     programs = opened_programs(options, line)
     backend = programs.backend
-    for workload in programs.workloads:
-        check_layers(strategies, workload)
-        if not options.memory.no_memory_check:
-            check_fits(workload, strategies, backend)
+    programs.check(strategies)
     for point, workload in programs.each():
         notes: list[str] = []
         lists = []
