@@ -260,6 +260,13 @@ def test_a_subject_of_run_check_and_saved(ckpt: Command) -> None:
     assert none == {"strategy": "half", "reason": "it has one wire"}
 
 
+@pytest.mark.slow
+def test_a_subject_is_swept_over(ckpt: Command) -> None:
+    words = ("--workload", "beads", "-n", "4,8", "--reps", "1", "--json", "-q")
+    data = json.loads(ckpt("sweep", *words))
+    assert len(data["points"]) == 2
+
+
 def test_a_figure_of_the_record(ckpt: Command, tree: Path) -> None:
     """One field, described where it is declared: written, read back, in the schema, refused."""
     row = tree / "ckptcli" / "measure" / "row.py"
