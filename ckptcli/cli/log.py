@@ -55,7 +55,7 @@ def command(options: LogOptions, line: Line) -> None:
 def _passes(options: LogOptions, line: Line) -> list[_Pass]:
     """What is run, every program under every strategy; refuses what cannot run before it prints."""
     from ckptcli.cli.devices import open_device
-    from ckptcli.cli.programs import open_programs, places_of, program_notes
+    from ckptcli.cli.programs import check_dtypes, open_programs, places_of, program_notes
     from ckptcli.cli.strategy_choice import parse_strategies
 
     strategies = parse_strategies(options.diff or options.strategies.strategy_texts)
@@ -63,6 +63,7 @@ def _passes(options: LogOptions, line: Line) -> list[_Pass]:
     notes = program_notes(line, options.program, workloads)
     points = places_of(options.program, options.workload, workloads)
     backend = open_device(options.device, options.workload.dtype, options.notes.quiet)
+    check_dtypes(options.program, workloads, backend)
     passes = [
         _Pass(getattr(workload, "index", 0), point, workload, strategy, backend)
         for point, workload in zip(points, workloads)

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, TypeVar
 
+from ckptcli.errors import UsageError
 from ckptcli.measure.machine import available_bytes, within_available_memory
 from ckptcli.options.effects import Subject, without_effect
 from ckptcli.options.listing import options_of
@@ -15,6 +16,7 @@ from ckptcli.options.workload import WorkloadOptions
 from ckptcli.workloads.registry import open_workloads, options_without_effect, points_of
 
 if TYPE_CHECKING:
+    from ckptcli.backends.base import Backend
     from ckptcli.cli.line import Line
     from ckptcli.workloads.base import Workload
 
@@ -32,6 +34,23 @@ def open_programs(
     # A program of the user's own is run to try it out.
     with nullcontext() if memory.no_memory_check else within_available_memory():
         return open_workloads(program.workload_text, sizes)
+
+
+def check_dtypes(program: ProgramOptions, workloads: Sequence[Workload], backend: Backend) -> None:
+    """Refuse a workload whose own dtype the device does not have, such as float64 on Apple's GPU.
+
+    Raises:
+        UsageError: what to use instead.
+    """
+    name, unused = options_without_effect(program.workload_text)
+    for workload in workloads:
+        dtype = workload.settings.get("dtype")
+        if dtype is not None and dtype not in backend.dtypes:
+            other = "" if "dtype" in unused else f"--dtype {' or '.join(backend.dtypes)}, or "
+            raise UsageError(
+                f"workload `{name}` computes in {dtype}, which {backend.label} does not have",
+                f"use {other}--device cpu",
+            )
 
 
 def places_of(

@@ -33,7 +33,13 @@ def checked_workload(
         CkptError: options that do not go together, or a program that fails.
     """
     from ckptcli.cli.devices import open_device
-    from ckptcli.cli.programs import drained, open_programs, places_of, program_notes
+    from ckptcli.cli.programs import (
+        check_dtypes,
+        drained,
+        open_programs,
+        places_of,
+        program_notes,
+    )
     from ckptcli.cli.strategy_choice import check_layers, parse_strategies, perturbed_strategies
     from ckptcli.options.listing import changed
     from ckptcli.profiling.memory_needed import check_fits
@@ -45,6 +51,7 @@ def checked_workload(
         workloads = open_programs(options.program, options.workload, options.memory)
         notes = program_notes(line, options.program, workloads, [engine.name for engine in engines])
         backend = open_device(options.device, options.workload.dtype, quiet)
+        check_dtypes(options.program, workloads, backend)
         warn(notes, quiet)
         in_float64 = changed(options.workload, dtype="float64")
         precise = open_programs(options.program, in_float64, options.memory)

@@ -27,7 +27,13 @@ def saved_by_workload(options: SavedOptions, line: Line) -> Iterator[SavedProgra
     """
     from ckptcli.autodiff.device import Device
     from ckptcli.cli.devices import open_device
-    from ckptcli.cli.programs import drained, open_programs, places_of, program_notes
+    from ckptcli.cli.programs import (
+        check_dtypes,
+        drained,
+        open_programs,
+        places_of,
+        program_notes,
+    )
     from ckptcli.cli.strategy_choice import check_layers, parse_strategies
     from ckptcli.measure.saved import SUMS, saved_tensors
     from ckptcli.profiling.memory_needed import check_fits
@@ -38,6 +44,7 @@ def saved_by_workload(options: SavedOptions, line: Line) -> Iterator[SavedProgra
     workloads = open_programs(options.program, options.workload, options.memory)
     notes = program_notes(line, options.program, workloads)
     backend = open_device(options.device, options.workload.dtype, quiet)
+    check_dtypes(options.program, workloads, backend)
     warn(notes, quiet)
     for workload in workloads:
         check_layers(strategies, workload)
