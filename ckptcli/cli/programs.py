@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from ckptcli.cli.streams import warn
+from ckptcli.errors import UsageError
 from ckptcli.measure.machine import available_bytes, within_available_memory
 from ckptcli.options.effects import Subject, without_effect
 from ckptcli.options.listing import options_of
@@ -97,6 +98,7 @@ def opened_programs(options: WorkloadSource, line: Line, engines: Sequence[str] 
     workloads = open_programs(options.program, options.workload, options.memory)
     notes = program_notes(line, options.program, workloads, engines)
     backend = open_device(options.device, options.workload.dtype, options.notes.quiet)
+    check_dtypes(options.program, workloads, backend)
     warn(notes, options.notes.quiet)
     points = places_of(options.program, options.workload, workloads)
     return Programs(workloads, points, backend, not options.memory.no_memory_check)
@@ -113,6 +115,23 @@ def open_programs(
     # A program of the user's own is run to try it out.
     with nullcontext() if memory.no_memory_check else within_available_memory():
         return open_workloads(program.workload_text, sizes)
+
+
+def check_dtypes(program: ProgramOptions, workloads: Sequence[Workload], backend: Backend) -> None:
+    """Refuse a workload whose own dtype the device does not have, such as float64 on Apple's GPU.
+
+    Raises:
+        UsageError: what to use instead.
+    """
+    name, unused = options_without_effect(program.workload_text)
+    for workload in workloads:
+        dtype = workload.settings.get("dtype")
+        if dtype is not None and dtype not in backend.dtypes:
+            other = "" if "dtype" in unused else f"--dtype {' or '.join(backend.dtypes)}, or "
+            raise UsageError(
+                f"workload `{name}` computes in {dtype}, which {backend.label} does not have",
+                f"use {other}--device cpu",
+            )
 
 
 def places_of(
