@@ -154,9 +154,6 @@ class Beads(Profile):
     def open(self, engines):
         return []
 
-    def takes(self, option):
-        return True
-
     def measure(self, measurement):
         from ckptcli.profiling.profile import profile
         from ckptcli.workloads.silu import SiluWorkload
