@@ -96,6 +96,7 @@ class ModuleProfile:
 
         accumulate = options.training.accumulate
         self._request = replace(subject.request, accumulate=accumulate)
+        self._is_fake = options.shapes.is_fake
         self._notes = subject.notes
         self._strategies = module_strategies(options.strategies.strategy_texts)
         self.row_names = [strategy.name for strategy in self._strategies]
@@ -118,8 +119,19 @@ class ModuleProfile:
         return []
 
     def measure(self, measurement: Measurement) -> RunRecord:
+        from ckptcli.profiling.fake_profile import profile_shapes
         from ckptcli.profiling.module_profile import profile_module
 
+        if self._is_fake:
+            return profile_shapes(
+                self._request,
+                self._strategies,
+                self._engine,
+                measurement.plan,
+                measurement.tell,
+                config=measurement.config,
+                command=measurement.command,
+            )
         return profile_module(
             self._request,
             self._strategies,
