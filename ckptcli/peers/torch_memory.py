@@ -25,13 +25,16 @@ def module_memory(network: ModuleNetwork, has_elements: bool = True) -> Memory:
     """What one pass of a module takes, and what was live at its peak; some more are run. Without
     elements there is no allocator to ask.
     """
+    if not has_elements:  # nor anything that is set up at first use
+        with collector_off(), Account() as account, account.following(network.user.module):
+            memory = account_pass(account, network)
+        return replace(memory, peak_live=_with_holders(account, network))
     with (
         counting(Account, lambda: whole_pass(network)) as account,
         account.following(network.user.module),
     ):
         memory = account_pass(account, network)
-    if has_elements:
-        memory = _with_workspace(memory, allocator_rises(network))
+    memory = _with_workspace(memory, allocator_rises(network))
     return replace(memory, peak_live=_with_holders(account, network))
 
 

@@ -22,6 +22,10 @@ MOST_ENDINGS = 5
 """How often a process may end over an op before the rest is left untried."""
 
 
+SHOWN = 4
+"""Ops in one sentence."""
+
+
 @dataclass(slots=True)
 class Comparison:
     """What was found.
@@ -40,15 +44,20 @@ class Comparison:
         """What a reader of the account has to know, in sentences."""
         tried = units.count(self.same + len(self.differing), "kind")
         if self.differing:
-            ops = ", ".join(
-                f"`{op}` ({units.size(real)} for real, {units.size(fake)} by shapes)"
-                for op, (real, fake) in self.differing.items()
-            )
-            yield f"the account of these ops is another than a real run's: {ops}"
+            yield f"the account of these ops is another than a real run's: {self._differing()}"
         else:
             yield f"{tried} of ops, run for real on a small scale, return the bytes of their shapes"
         if self.untried:
             yield f"not held against a real run: {', '.join(f'`{op}`' for op in self.untried)}"
+
+    def _differing(self) -> str:
+        """Those that differ most, first."""
+        found = sorted(self.differing.items(), key=lambda item: -abs(item[1][0] - item[1][1]))
+        shown = ", ".join(
+            f"`{op}` ({units.size(real)} for real, {units.size(fake)} by shapes)"
+            for op, (real, fake) in found[:SHOWN]
+        )
+        return shown if len(found) <= SHOWN else f"{shown} and {len(found) - SHOWN} more"
 
 
 def compared(calls: Sequence[Call]) -> Comparison:

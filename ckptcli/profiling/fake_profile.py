@@ -6,6 +6,7 @@ gradients, what kernels take for themselves.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -25,7 +26,6 @@ from ckptcli.profiling.own_program import OwnRun, Tell
 from ckptcli.profiling.rows import without_figures
 
 if TYPE_CHECKING:
-    from ckptcli.peers.torch_fake_ops import Call
     from ckptcli.peers.torch_module import UserModule
 
 SMALL_BYTES = 1 << 28
@@ -57,6 +57,7 @@ def profile_shapes(
     from ckptcli.peers.torch_fake import shapes_only
     from ckptcli.peers.torch_fake_ops import OpKinds
     from ckptcli.peers.torch_loading import load_module
+    from ckptcli.peers.torch_memory import bytes_by_op
     from ckptcli.peers.torch_module import ModuleNetwork
     from ckptcli.peers.torch_trial import tried
 
@@ -72,6 +73,7 @@ def profile_shapes(
         for done, strategy in enumerate(chosen):
             tell("memory", done, len(chosen))
             passes.append(_account(opened(strategy, plain, trial, engine, plan.seed), plain))
+        by_op = bytes_by_op(network) if _is_small(passes[0]) else None
     workload = workload_of(plain, trial.blocks)
     run = OwnRun(
         {**workload, "title": f"{plain.title}, shapes only"},
@@ -85,7 +87,7 @@ def profile_shapes(
     )
     run.notes = [
         _KERNELS,
-        *_held_against(request, passes[0], plan.seed, kinds.calls),
+        *(_held_whole(request, plan.seed, by_op) if by_op else compared(kinds.calls).notes()),
         *trial.notes(),
         *lints(chosen, passes, trial.blocks),
     ]
@@ -109,25 +111,18 @@ def _account(this: ModulePass, plain: UserModule) -> ModulePass:
     return replace(this, row=replace(this.row, memory=memory))
 
 
-def _held_against(
-    request: ModuleRequest, plain: ModulePass, seed: int, calls: Sequence[Call]
-) -> Iterator[str]:
-    """How far the account is that of a real run: of the whole module where it is small, else of
-    each kind of op that it runs.
-    """
-    memory = plain.row.memory
-    if memory is None or memory.ledger_peak_bytes is None or plain.network is None:
-        return
-    if memory.ledger_peak_bytes > SMALL_BYTES:
-        yield from compared(calls).notes()
-        return
-    from ckptcli.peers.torch_fake import shapes_only
+def _is_small(this: ModulePass) -> bool:
+    """Whether the module can be run for real beside its shapes."""
+    memory = this.row.memory
+    return memory is not None and (memory.ledger_peak_bytes or 0) <= SMALL_BYTES
+
+
+def _held_whole(request: ModuleRequest, seed: int, by_shapes: Counter[str]) -> Iterator[str]:
+    """How far the account is that of a real run of the whole module, which is small."""
     from ckptcli.peers.torch_loading import load_module
     from ckptcli.peers.torch_memory import bytes_by_op
     from ckptcli.peers.torch_module import ModuleNetwork
 
-    with shapes_only():
-        by_shapes = bytes_by_op(plain.network)
     real = bytes_by_op(ModuleNetwork(load_module(request, seed), seed))
     differing = [op for op in {**real, **by_shapes} if real[op] != by_shapes[op]]
     if not differing:
