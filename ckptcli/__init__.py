@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from ckptcli.autodiff.tensor import Tensor
     from ckptcli.measure.rounds import Plan
     from ckptcli.profiling.profile import profile
+    from ckptcli.report.console import render
 
 _HOMES = {
     "Device": "ckptcli.autodiff.device",
@@ -31,9 +32,20 @@ _HOMES = {
     "cat": "ckptcli.autodiff.ops.cat",
     "device": "ckptcli.autodiff.device",
     "profile": "ckptcli.profiling.profile",
+    "render": "ckptcli.report.console",
 }
 
-__all__ = ["Device", "Gradients", "Plan", "Tensor", "__version__", "cat", "device", "profile"]
+__all__ = [
+    "Device",
+    "Gradients",
+    "Plan",
+    "Tensor",
+    "__version__",
+    "cat",
+    "device",
+    "profile",
+    "render",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -7,10 +7,14 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 
 UNKNOWN = "n/a"
+
+MOST_APART = 1000.0
+"""How many times the least the largest time of a column may be, for both to have one unit."""
 
 _DECIMAL = ("B", "KB", "MB", "GB", "TB", "PB")
 _BINARY = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
@@ -51,14 +55,54 @@ def part(part_bytes: int, whole_bytes: int) -> str:
     return f"{number if whole.endswith(f' {unit}') else known} of {whole}"
 
 
-def duration(time_s: float | None) -> str:
-    """Two decimals in the largest unit that gives 1 or more, as Rust prints it, `6.37ms`."""
+def duration(time_s: float | None, scale: TimeScale | None = None) -> str:
+    """Two decimals in the largest unit that gives 1 or more, as Rust prints it, `6.37ms`.
+
+    With a scale in its unit and with its decimals.
+    """
     if time_s is None or not math.isfinite(time_s):
         return UNKNOWN
-    for unit_s, name in _DURATIONS:
-        if time_s >= unit_s:
-            return f"{time_s / unit_s:.2f}{name}"
-    return f"{time_s / 1e-9:.2f}ns"
+    known = scale or TimeScale(*_unit_of(time_s), 2)
+    return f"{known.number(time_s)}{known.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class TimeScale:
+    """The unit and the decimals that times of one column or one line have in common."""
+
+    unit_s: float
+    name: str
+    decimals: int
+
+    def number(self, time_s: float) -> str:
+        return f"{time_s / self.unit_s:.{self.decimals}f}"
+
+
+def time_scale(
+    times_s: Iterable[float | None], half_widths_s: Iterable[float] = ()
+) -> TimeScale | None:
+    """The unit of the largest time, with decimals for the narrowest interval or the least time.
+
+    Two digits of half an interval, three of a time where there is none, two decimals at least. None
+    where times lie too far apart for one unit, or there are none.
+    """
+    known = [time_s for time_s in times_s if time_s is not None and 0.0 < time_s < math.inf]
+    if not known or max(known) > MOST_APART * min(known):
+        return None
+    unit_s, name = _unit_of(max(known))
+    finest_s = min((width for width in half_widths_s if width > 0.0), default=None)
+    if finest_s is None:
+        return TimeScale(unit_s, name, min(4, max(2, 2 - _digits(min(known) / unit_s))))
+    return TimeScale(unit_s, name, min(4, max(0, 1 - _digits(finest_s / unit_s))))
+
+
+def _unit_of(time_s: float) -> tuple[float, str]:
+    return next((unit for unit in _DURATIONS if time_s >= unit[0]), _DURATIONS[-1])
+
+
+def _digits(value: float) -> int:
+    """The place of its first digit: 0 of 1 to 9.9, -1 of 0.1."""
+    return math.floor(math.log10(value))
 
 
 def count(number: int, noun: str) -> str:
@@ -94,18 +138,18 @@ def _percent(ratio: float) -> str:
     return f"{percent:+.0f}"
 
 
-def interval(middle_s: float, low_s: float | None, high_s: float | None) -> str:
-    """A time with its interval in the same unit, `136.3ms [135.9 136.8]`.
+def interval(
+    middle_s: float, low_s: float | None, high_s: float | None, scale: TimeScale | None = None
+) -> str:
+    """A time with its interval in the same unit, `136.3ms [135.9 136.8]`; without one, `[n/a]`.
 
-    Two significant digits of the half-width decide the decimals; no interval is `[n/a]`.
+    Two digits of half of it decide the decimals, where no scale does.
     """
     if low_s is None or high_s is None:
-        return f"{duration(middle_s)} [{UNKNOWN}]"
-    unit_s, name = next((u for u in _DURATIONS if middle_s >= u[0]), _DURATIONS[-1])
-    half_width = (high_s - low_s) / 2.0 / unit_s
-    decimals = 2 if half_width <= 0.0 else min(4, max(0, 1 - math.floor(math.log10(half_width))))
-    middle, low, high = (f"{value / unit_s:.{decimals}f}" for value in (middle_s, low_s, high_s))
-    return f"{middle}{name} [{low} {high}]"
+        return f"{duration(middle_s, scale)} [{UNKNOWN}]"
+    own = scale or time_scale([middle_s], [(high_s - low_s) / 2.0])
+    ends = "n/a" if own is None else f"{own.number(low_s)} {own.number(high_s)}"
+    return f"{duration(middle_s, own)} [{ends}]"
 
 
 def parse_size(text: str) -> float:
@@ -154,7 +198,7 @@ def _parsed(text: str, known: Mapping[str, float]) -> float:
 
 def durations(times_s: Sequence[float]) -> list[str]:
     """Ascending times in the unit of the last, with the decimals that tell neighbours apart."""
-    unit_s, name = next((u for u in _DURATIONS if times_s[-1] >= u[0]), _DURATIONS[-1])
+    unit_s, name = _unit_of(times_s[-1])
     step = min(after - before for before, after in pairwise(times_s)) / unit_s
-    decimals = min(6, max(0, 1 - math.floor(math.log10(step)))) if step > 0.0 else 2
+    decimals = min(6, max(0, 1 - _digits(step))) if step > 0.0 else 2
     return [f"{time_s / unit_s:.{decimals}f}{name}" for time_s in times_s]

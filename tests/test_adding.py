@@ -1,7 +1,7 @@
 """What can be added by one file is: to a copy of the tree, and then a command uses it.
 
-The table of docs/architecture.md; an option is added in test_options.py, a subject of a run in
-test_run_subjects.py.
+The table of docs/architecture.md; an option is added in test_options.py, and what a run does with a
+subject is in test_run_subjects.py.
 """
 
 from __future__ import annotations
@@ -90,6 +90,78 @@ from ckptcli.workloads.silu import SiluWorkload
 def open_tiny(argument, options):
     return [SiluWorkload(1, 4, None, options.dtype or "float32", 0)]
 """,
+    "cli/subjects/abacus.py": """
+from dataclasses import dataclass
+from ckptcli.cli.subjects.base import Profile
+from ckptcli.measure.check import Check, CheckedProgram, WrongGradient
+from ckptcli.measure.difference import Difference
+from ckptcli.measure.saved_list import SavedList, SavedProgram, SavedWords
+from ckptcli.options.effects import Subject as Kind
+
+class SUBJECT:
+    engine_names = ()
+    sums = ("wire",)
+
+    def __init__(self, options, line):
+        pass
+
+    @staticmethod
+    def named_by(options):
+        return "--workload beads" if options.program.workload_text == "beads" else None
+
+    @staticmethod
+    def kind(options):
+        return Kind("workload", "beads", frozenset({"n"}))
+
+    def profile(self, options):
+        return Beads()
+
+    def checks(self, options, engines):
+        right = Check("all", "beads", gradients=1, by_bits=True, compared=1, same_bits=1)
+        yield CheckedProgram("ten beads", [right], "abacus")
+        moved = Difference((0,), 1.0, 2.0, None)
+        wrong = [WrongGradient("bead", moved, moved, 0.5)]
+        half = Check("half", "beads", gradients=1, by_bits=True, gradients_apart=wrong)
+        yield CheckedProgram("nine beads", [half], "abacus")
+
+    def saved(self, options, engines):
+        held = SavedList("all", [Bead(4, "up"), Bead(2, "up")])
+        none = SavedList("half", reason="it has one wire")
+        yield SavedProgram("ten beads", [held, none], self.sums, "abacus")
+
+@dataclass(frozen=True, slots=True)
+class Bead:
+    bytes: int
+    wire: str
+    shape: tuple[int, ...] = (1,)
+    dtype: str = "wood"
+
+    @property
+    def not_held_as(self):
+        return ""
+
+    def words(self):
+        return SavedWords(op="push", held_by=self.wire)
+
+    def keys(self, depth):
+        return {"wire": self.wire}
+
+class Beads(Profile):
+    has_pass = True
+    row_names = ("all",)
+    has_reference = False
+
+    def open(self, engines):
+        return []
+
+    def takes(self, option):
+        return True
+
+    def measure(self, measurement):
+        from ckptcli.profiling.profile import profile
+        from ckptcli.workloads.silu import SiluWorkload
+        return profile(SiluWorkload(1, 4), ["none"], plan=measurement.plan)
+""",
     "report/formats/shout.py": """
 from ckptcli.report.formats.base import register
 
@@ -118,7 +190,7 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def ckpt(tree: Path) -> Command:
-    def call(*arguments: str) -> str:
+    def call(*arguments: str, code: int = 0) -> str:
         done = subprocess.run(
             [sys.executable, "-m", "ckptcli", *arguments],
             capture_output=True,
@@ -126,7 +198,7 @@ def ckpt(tree: Path) -> Command:
             cwd=tree,
             env={**os.environ, "PYTHONPATH": str(tree)},
         )
-        assert done.returncode == 0, done.stderr
+        assert done.returncode == code, done.stderr
         return done.stdout
 
     return call
@@ -166,6 +238,28 @@ def test_a_workload_and_a_format(ckpt: Command, tree: Path) -> None:
 
 
 @pytest.mark.slow
+def test_a_subject_of_run_check_and_saved(ckpt: Command) -> None:
+    """One file: each command prints, gives data and ends as it does for every subject."""
+    beads = ("--workload", "beads", "-q")
+    assert "none: " in ckpt("run", *beads, "--reps", "1")
+    checked = ckpt("check", *beads, code=5)
+    assert (
+        "ten beads\nall: passed\n  gradients           1 of 1 are `none`'s, bit for bit" in checked
+    )
+    assert "nine beads\nhalf: FAILED" in checked
+    assert "bead: element [0]: 1.0 became 2.0 (not a number), moved by +1.00e+00" in checked
+    right, wrong = map(json.loads, ckpt("check", *beads, "--json", code=5).splitlines())
+    assert (right["schema"], right["abacus"]) == ("ckpt.check/1", "ten beads")
+    assert [right["checks"][0]["passed"], wrong["checks"][0]["passed"]] == [True, False]
+    listed = ckpt("saved", *beads)
+    assert "all: 2 tensors, 6 B held" in listed
+    assert "half: n/a: it has one wire" in listed
+    (found, none) = json.loads(ckpt("saved", *beads, "--json"))["strategies"]
+    assert found["saved"][0] == {"bytes": 4, "wire": "up", "shape": [1], "dtype": "wood"}
+    assert found["by_wire"] == [{"key": "up", "tensors": 2, "bytes": 6, "share": 1.0}]
+    assert none == {"strategy": "half", "reason": "it has one wire"}
+
+
 def test_a_figure_of_the_record(ckpt: Command, tree: Path) -> None:
     """One field, described where it is declared: written, read back, in the schema, refused."""
     row = tree / "ckptcli" / "measure" / "row.py"

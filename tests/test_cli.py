@@ -161,7 +161,8 @@ def test_json_is_one_object_with_every_figure(ckpt: Command) -> None:
     live = balanced["peak_live"]
     assert live["total_bytes"] == balanced["ledger_peak_backward_bytes"]
     assert sum(entry["bytes"] for entry in live["largest"]) == live["total_bytes"]
-    assert {"node", "op", "shape", "bytes", "why", "source"} == set(live["largest"][0])
+    keys = {"node", "op", "shape", "bytes", "why", "source", "module", "held_by"}
+    assert set(live["largest"][0]) == keys
     assert {"workload", "device", "machine", "seed", "warnings"} <= set(record)
 
 

@@ -21,11 +21,10 @@ from ckptcli.backends.numpy_backend import NumpyBackend
 from ckptcli.backends.registry import ArrayLibrary, DeviceFacts
 from ckptcli.checkpoint.strategies.registry import parse_strategy
 from ckptcli.cli import devices
-from ckptcli.errors import OutOfMemoryError, UnknownNameError, UsageError
+from ckptcli.errors import UnknownNameError, UsageError
 from ckptcli.measure.machine import memory_bytes
 from ckptcli.measure.record_json import read_record, record_json
 from ckptcli.measure.rounds import Plan
-from ckptcli.profiling.memory_needed import check_fits
 from ckptcli.profiling.profile import profile
 from ckptcli.report.console import Screen, render_run
 from ckptcli.report.run_table import command_line
@@ -432,29 +431,3 @@ def test_torch_is_loaded_only_when_it_is_asked_for(backend: str) -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
-
-
-class FullDevice(NumpyBackend):
-    """A device of its own, with so much memory left."""
-
-    is_cpu = False
-    left_bytes = 0
-
-    def free_bytes(self) -> int:
-        return self.left_bytes
-
-
-def test_on_a_device_every_strategy_needs_a_network_of_its_own() -> None:
-    """On the host all take the same arrays."""
-    workload, backend = SiluWorkload(4, 32), FullDevice()
-    one, two = (
-        [parse_strategy(name) for name in names] for names in (("none",), ("none", "remat"))
-    )
-    needed_bytes = workload.needed_bytes(["none"])
-    assert workload.loaded_bytes == 4 * (4 * 32 * 32 + workload.batch * 32)
-    backend.left_bytes = needed_bytes
-    check_fits(workload, one, backend)
-    with pytest.raises(OutOfMemoryError, match=f"{needed_bytes + workload.loaded_bytes} bytes"):
-        check_fits(workload, two, backend)
-    backend.left_bytes += workload.loaded_bytes
-    check_fits(workload, two, backend)

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from ckptcli.cli.main import run_command
-from ckptcli.measure.function_saved import Residual, Residuals, saved_object, totals_of
+from ckptcli.measure.function_saved import SUMS, Residual
+from ckptcli.measure.saved_list import SavedList, SavedProgram, saved_object
 from tests.backend_kit import NEEDS_JAX
 from tests.jax_functions import (
     EXAMPLES,
@@ -32,20 +33,22 @@ def residual(kind: str, size: int, **attributes: Any) -> Residual:
 
 
 def test_arguments_and_literals_are_listed_and_not_counted() -> None:
-    held = Residuals(
+    held = SavedList(
+        "none",
         [
             residual("argument", 64, name="x"),
             residual("constant", 32),
             residual("computed", 16, line="a.py:1", function="f", name="p"),
             residual("policy", 8, line="a.py:1", function="g", name="p"),
             residual("literal", 4),
-        ]
+        ],
     )
     assert (held.saved_tensors, held.saved_bytes) == (3, 56)
-    assert [(t.key, t.tensors, t.bytes) for t in totals_of(held, "line")] == [("a.py:1", 2, 24)]
-    assert [t.key for t in totals_of(held, "function")] == ["f", "g"]
-    assert [(t.key, t.bytes) for t in totals_of(held, "name")] == [("p", 24)]
-    data = saved_object("f", held, {"remat": Residuals([]), "sqrt": "no layers"})
+    assert [(t.key, t.tensors, t.bytes) for t in held.totals("line")] == [("a.py:1", 2, 24)]
+    assert [t.key for t in held.totals("function")] == ["f", "g"]
+    assert [(t.key, t.bytes) for t in held.totals("name")] == [("p", 24)]
+    lists = [SavedList("remat"), SavedList("sqrt", reason="no layers")]
+    data = saved_object(SavedProgram("f", lists, SUMS, "function", as_it_is=held))
     assert (data["saved_bytes"], len(data["saved"])) == (56, 5)
     assert [s.get("saved_bytes", s.get("reason")) for s in data["strategies"]] == [0, "no layers"]
 
@@ -139,7 +142,7 @@ def test_each_says_where_it_comes_from(capsys: pytest.CaptureFixture[str], file:
     assert {(e["line"], e["function"]) for e in products} == {(place, "layer")}
     n = 32 * 16 * 4
     assert {t["key"]: t["bytes"] for t in data["by_line"]}[place] == 2 * n
-    assert data["by_name"] == [{"key": "product", "tensors": 1, "bytes": n}]
+    assert data["by_name"] == [{"key": "product", "tensors": 1, "bytes": n, "share": 0.25}]
     closed = listed(capsys, f"{file}:closed_over")
     inside = [entry for entry in closed["saved"] if entry["name"] == "wave"]
     assert [(e["within"], e["primitive"]) for e in inside] == [("jit last", "name")]
@@ -169,7 +172,7 @@ def test_the_screen(capsys: pytest.CaptureFixture[str], file: str) -> None:
     captured = capsys.readouterr()
     assert "own: 4 tensors, 8.0 KiB held; beside 2 arguments" in captured.out
     assert re.search(
-        r"2\.0 KiB +\[32, 16\] float32 +name, policy +product +\S+:\d+ +layer", captured.out
+        r"2\.0 KiB +name, policy +product +\[32, 16\] float32 +\S+:\d+ +layer", captured.out
     )
     assert "sqrt: n/a: a function has no layers to group" in captured.out
     assert "by line" in captured.out

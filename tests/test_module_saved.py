@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from ckptcli.cli.main import run_command
-from ckptcli.measure.module_saved import ModuleSaved, saved_object, totals_by
+from ckptcli.measure.module_saved import SUMS, ModuleSaved
+from ckptcli.measure.saved_list import SavedList, SavedProgram, saved_object
 from tests.backend_kit import NEEDS_TORCH
 from tests.test_module_check import line_of, transformers_logs  # noqa: F401 - a fixture
 from tests.test_torch_blocks import BLOCKS, CASES, LLAMA, NEEDS_TRANSFORMERS
@@ -35,7 +36,7 @@ def listed(
 
 def test_sums_are_taken_by_path_to_a_depth_class_op_and_line() -> None:
     def sums(by: str, depth: int | None = None) -> list[tuple[str, int, int, float]]:
-        totals = totals_by(SAVED, by, depth)
+        totals = SavedList("none", SAVED).totals(by, depth)
         return [(total.key, total.tensors, total.bytes, total.share) for total in totals]
 
     assert [key for key, *_ in sums("module")] == ["l.0.a", "l.0.b", "l.1.a"]
@@ -44,8 +45,9 @@ def test_sums_are_taken_by_path_to_a_depth_class_op_and_line() -> None:
     assert sums("type") == [("A", 2, 12, 0.75), ("B", 1, 4, 0.25)]
     assert sums("op") == [("mm", 2, 12, 0.75), ("exp", 1, 4, 0.25)]
     assert sums("line") == [("net.py:3", 2, 12, 0.75), ("x.py:2", 1, 4, 0.25)]
-    assert totals_by((), "op") == []
-    data = saved_object("net.py:make", {"framework": "none", "remat": SAVED}, None)
+    assert SavedList("none").totals("op") == []
+    lists = [SavedList("framework", reason="none"), SavedList("remat", SAVED)]
+    data = saved_object(SavedProgram("net.py:make", lists, SUMS, "module", as_it_is=lists[1]))
     assert (data["saved_bytes"], data["strategies"][0]["reason"]) == (16, "none")
 
 

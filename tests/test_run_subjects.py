@@ -13,6 +13,7 @@ from ckptcli.cli.main import run_command
 
 FILE = """
 from dataclasses import replace
+from ckptcli.cli.subjects.base import Profile
 from tests.records import engine_row, run_record
 from ckptcli.measure.memory import held_alone
 from ckptcli.measure.row import Outcome
@@ -28,25 +29,17 @@ class SUBJECT:
         return "--workload abacus" if options.program.workload_text == "abacus" else None
 
     def profile(self, options):
-        return Profile()
+        return Beads()
 
-class Profile:
-    has_pass = False
-    modules = ()
+class Beads(Profile):
     row_names = ("none", "half")
     has_reference = True
-
-    def instead(self, stops):
-        return None
 
     def open(self, engines):
         return ["beads may stick"]
 
     def takes(self, option):
         return True
-
-    def before(self, stdout_is_data):
-        return []
 
     def measure(self, measurement):
         rows = [

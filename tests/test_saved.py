@@ -84,7 +84,7 @@ def test_a_backup_that_nobody_needs_is_called_that(tmp_path: Path) -> None:
 def test_the_command_prints_tables_or_one_object(capsys: pytest.CaptureFixture[str]) -> None:
     assert run_command(["saved", "-q"]) == 0
     text = capsys.readouterr().out
-    assert text.startswith("none: 5 tensors, 80.0 KiB held")
+    assert text.startswith("n = 64, layers = 2\n\nnone: 5 tensors, 80.0 KiB held")
     assert "balanced: 2 tensors, 32.0 KiB held" in text
     assert run_command(["saved", "-q", "-s", "remat:every=2", "--layers", "4", "--json"]) == 0
     data = json.loads(capsys.readouterr().out)
@@ -96,7 +96,7 @@ def test_the_command_prints_tables_or_one_object(capsys: pytest.CaptureFixture[s
 @pytest.mark.parametrize("width", [40, 50, 60, 80, 120])
 def test_heads_of_the_table_stand_whole(capsys: pytest.CaptureFixture[str], width: int) -> None:
     assert run_command(["saved", "-l", "2", "-n", "32", "-s", "none", "--width", str(width)]) == 0
-    _, _, head, *rest = capsys.readouterr().out.splitlines()
+    _, _, _, _, head, *rest = capsys.readouterr().out.splitlines()
     heads = ["node", "size", "op", "name", "shape", "made at", "freed after", "why"]
     shown = re.split(r" {2,}", head.strip())
     assert shown == heads[: len(shown)]

@@ -12,8 +12,8 @@ from hypothesis import given, strategies as st
 from ckptcli.cli.main import run_command
 from ckptcli.errors import UsageError
 from ckptcli.options.listing import options_of
-from ckptcli.options.points import MOST_POINTS, every_number, number, points, whole
-from ckptcli.options.several import MOST_VALUES, numbers, whole_numbers
+from ckptcli.options.points import MOST_POINTS, combined, every_number, number, points, whole
+from ckptcli.options.several import MOST_VALUES, numbers, whole_numbers, words
 from ckptcli.options.workload import WorkloadOptions
 from ckptcli.workloads.registry import open_workloads
 
@@ -63,6 +63,43 @@ def test_any_other_text_is_refused_in_a_sentence(text: str) -> None:
         assert len({*found}) == len(found)
         assert "\n" not in complaint
         assert complaint == "" or complaint.startswith(("`", "it has "))
+
+
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [
+        ("64..4096:x2", [64, 128, 256, 512, 1024, 2048, 4096]),
+        ("3..40:x3,100", [3, 9, 27, 100]),
+        ("8..30:+8", [8, 16, 24]),
+        ("5..5:x2", [5]),
+    ],
+)
+def test_a_range_may_have_a_step_or_a_factor(text: str, values: list[int]) -> None:
+    assert whole_numbers(text) == values
+
+
+@pytest.mark.parametrize("text", ["1..8:x1", "0..8:x2", "1..8:+0", "9..8:x2", "1..8:*2", "1..8:x"])
+def test_a_range_that_does_not_go_on_is_none(text: str) -> None:
+    with pytest.raises(ValueError, match="is no whole number and no range that goes up"):
+        whole_numbers(text)
+
+
+def test_words_stand_between_commas() -> None:
+    assert words("float32, float64") == ["float32", "float64"]
+    for text in ("", "a,", "a,a"):
+        with pytest.raises(ValueError, match=r"is no word|has a twice"):
+            words(text)
+
+
+def test_lists_are_multiplied_or_zipped() -> None:
+    lists = {"n": [1, 2], "dtype": ["a", "b"], "seed": [7]}
+    assert combined(lists, zipped=True) == [
+        {"n": 1, "dtype": "a", "seed": 7},
+        {"n": 2, "dtype": "b", "seed": 7},
+    ]
+    assert [p["n"] for p in combined(lists)] == [1, 1, 2, 2]
+    with pytest.raises(UsageError, match="these have n 2, dtype 3 values"):
+        combined({"n": [1, 2], "dtype": ["a", "b", "c"]}, zipped=True)
 
 
 @pytest.mark.parametrize("text", ["1..999999999", "0..100", ",".join(map(str, range(101)))])

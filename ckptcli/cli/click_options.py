@@ -10,7 +10,7 @@ import click
 
 from ckptcli.cli.names import NAMES, completing, listed
 from ckptcli.options.option import Option
-from ckptcli.options.several import is_list, numbers, whole_numbers
+from ckptcli.options.several import is_list, numbers, whole_numbers, words
 from ckptcli.options.variables import values_in, variable_of
 
 if TYPE_CHECKING:
@@ -62,6 +62,22 @@ class Numbers(FiniteRange):
         if not isinstance(value, str) or not is_list(value):
             return super().convert(value, param, ctx)
         return _several(self, numbers, super().convert, value, param, ctx)
+
+
+class Words(click.types.StringParamType):
+    """A word, or the text of several, each of the choices where there are any."""
+
+    def __init__(self, choices: Sequence[str]) -> None:
+        self._each: click.ParamType[Any] = click.Choice(choices) if choices else click.STRING
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        try:
+            found = words(value)
+        except ValueError as error:
+            self.fail(f"in `{value}`, {error}", param, ctx)
+        for word in found:
+            self._each.convert(word, param, ctx)
+        return value.strip()
 
 
 def _several(
@@ -140,11 +156,15 @@ def _attributes(option: Option) -> dict[str, Any]:
 
 def _metavar(option: Option) -> str | None:
     """None where click has a better one, the words that can be chosen."""
+    if option.kind == "words":
+        return f"{option.metavar or '|'.join(option.choices)}[,...]"
     return option.metavar or _METAVARS.get(option.kind)
 
 
 def type_of(option: Option) -> click.ParamType[Any]:
     """What turns a word into a value, or refuses it."""
+    if option.kind == "words":
+        return Words(option.choices)
     if option.choices:
         return click.Choice(option.choices)
     if option.kind in ("integer", "integers"):

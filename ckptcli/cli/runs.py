@@ -15,6 +15,7 @@ from ckptcli.cli.exports import Exports, stdout_is_data
 from ckptcli.cli.stops import Stops
 from ckptcli.cli.streams import Progress, hint, say, warn
 from ckptcli.cli.subjects.base import Measurement, Profile, Subject
+from ckptcli.errors import UsageError
 from ckptcli.exit_codes import FAILED, FAILED_CONDITION, UNTRUSTWORTHY, WRONG
 from ckptcli.options.commands.run import RunOptions
 from ckptcli.options.listing import options_of, values_of
@@ -25,6 +26,7 @@ from ckptcli.units import duration
 if TYPE_CHECKING:
     from ckptcli.measure.conditions import Condition
     from ckptcli.measure.record import Failure, RunRecord
+    from ckptcli.measure.rounds import Plan
 
 
 def run_subject(subject: Subject, options: RunOptions, command: Sequence[str]) -> int:
@@ -83,7 +85,7 @@ def _measure_and_report(
         _tell_next(options, record, exports)
         exports.check()
         code = _tell_failures(record.failures)
-        return _exit_code(record, gates, options.strictness.strict, code) or stops.exit_code
+        return exit_code_of(record, gates, options.strictness.strict, code) or stops.exit_code
 
 
 def _record(
@@ -95,7 +97,6 @@ def _record(
 ) -> RunRecord:
     """The record of the run; `exports` get it after every round."""
     from ckptcli.backends.allocator import reuse_freed_memory
-    from ckptcli.measure.rounds import Plan
     from ckptcli.profiling.processes import run_in_processes
 
     progress = Progress(options.notes.quiet)
@@ -113,7 +114,7 @@ def _record(
     reuse_freed_memory()
     notes = profile.before(stdout_is_data(options.export, options.data))
     measurement = Measurement(
-        plan=Plan(rounds.reps, rounds.warmup, rounds.max_time_s, options.workload.seed),
+        plan=_plan(options),
         threshold=options.threshold.threshold_percent / 100.0,
         config=recorded(options, profile.takes),
         command=command,
@@ -131,6 +132,24 @@ def _record(
     finally:
         progress.end()
     return replace(record, warnings=(*notes, *record.warnings))
+
+
+def _plan(options: RunOptions) -> Plan:
+    """How many rounds; none for the memory alone.
+
+    Raises:
+        UsageError: rounds that are asked for and are not made.
+    """
+    from ckptcli.measure.rounds import Plan
+
+    rounds, seed = options.rounds, options.workload.seed
+    if not rounds.memory_only:
+        return Plan(rounds.reps, rounds.warmup, rounds.max_time_s, seed)
+    if rounds.reps is not None or rounds.processes > 1:
+        raise UsageError(
+            "--memory-only times nothing, and --reps and --processes say how to", "leave out one"
+        )
+    return Plan(reps=0, warmup=0, seed=seed)
 
 
 def _estimate(record: RunRecord) -> str:
@@ -208,7 +227,7 @@ def _tell_failures(failures: Sequence[Failure]) -> int:
     return FAILED if failures else 0
 
 
-def _exit_code(record: RunRecord, gates: Sequence[Condition], strict: bool, failed: int) -> int:
+def exit_code_of(record: RunRecord, gates: Sequence[Condition], strict: bool, failed: int) -> int:
     """5 for a wrong gradient, 1 for a failure, 3 for a condition that holds, 4 under --strict."""
     from ckptcli.measure.conditions import Subject, fired
 

@@ -36,6 +36,7 @@ def checked_workload(
     from ckptcli.cli.programs import drained, open_programs, places_of, program_notes
     from ckptcli.cli.strategy_choice import check_layers, parse_strategies, perturbed_strategies
     from ckptcli.options.listing import changed
+    from ckptcli.profiling.memory_needed import check_fits
     from ckptcli.profiling.profile import check_engines
 
     quiet = options.notes.quiet
@@ -52,6 +53,8 @@ def checked_workload(
         for workload in workloads:
             check_layers(strategies, workload)
             check_engines(engines, workload, backend)
+            if not options.memory.no_memory_check:
+                check_fits(workload, strategies, backend)
         text = options.fault.perturb_text
         strategies, fault = perturbed_strategies(text, strategies, workloads)
         del workload, workloads, precise  # `programs` alone holds them, and lets go of them

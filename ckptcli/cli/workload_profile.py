@@ -14,6 +14,7 @@ from ckptcli.cli.experiments import experiment_of, run_experiment
 from ckptcli.cli.logger import open_log_sink
 from ckptcli.cli.programs import open_programs, program_notes, subject_of
 from ckptcli.cli.strategy_choice import check_layers, parse_strategies, perturbed_strategies
+from ckptcli.cli.subjects.base import Profile
 from ckptcli.errors import UsageError
 from ckptcli.measure import OURS
 from ckptcli.options.effects import takes
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 REFERENCE = "none"
 
 
-class WorkloadProfile:
+class WorkloadProfile(Profile):
     """A workload by its name, or a program of the user's own; see `Profile`."""
 
     modules: ClassVar[Sequence[str]] = ("ckptcli.profiling.profile", "ckptcli.profiling.points")
@@ -58,6 +59,7 @@ class WorkloadProfile:
         self._planned: Sequence[Planned]
         self._common: dict[str, object]
         self._fault: Fault | None = None
+        self._limit_bytes: int | None = None
         self._backend: Backend
         self._engines: Sequence[Engine]
 
@@ -68,10 +70,12 @@ class WorkloadProfile:
         return run_experiment(self._options, self._line, experiment, stops)
 
     def open(self, engines: Sequence[Engine]) -> list[str]:
+        from ckptcli.profiling.device_memory import limit_of
         from ckptcli.profiling.memory_needed import check_fits
         from ckptcli.profiling.profile import check_engines
 
         options = self._options
+        self._limit_bytes = limit_of(options.limit.device_memory)
         self._engines = engines
         workloads, notes = _workloads(options, self._line)
         for workload in workloads:
@@ -83,7 +87,7 @@ class WorkloadProfile:
         for workload in workloads:
             check_engines(engines, workload, self._backend)
             if not options.memory.no_memory_check:
-                check_fits(workload, self._strategies, self._backend)
+                check_fits(workload, self._strategies, self._backend, engines, at_once=True)
         self._planned = _planned(options, workloads)
         self._common = _common(options, workloads, self._planned[0].point)
         return [*notes, *_without_none(self._reference)]
@@ -128,6 +132,7 @@ class WorkloadProfile:
                 engines=self._engines,
                 plan=measurement.plan,
                 threshold=measurement.threshold,
+                limit_bytes=self._limit_bytes,
                 config=measurement.config,
                 command=measurement.command,
             )
@@ -139,6 +144,7 @@ class WorkloadProfile:
             backend=self._backend,
             plan=measurement.plan,
             threshold=measurement.threshold,
+            limit_bytes=self._limit_bytes,
             engines=self._engines,
             config=measurement.config,
             command=measurement.command,

@@ -4,26 +4,22 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Sequence
-from dataclasses import asdict
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
-
-import click
 
 from ckptcli.cli.streams import warn
 from ckptcli.errors import UntrackedBackwardWarning
-from ckptcli.visible import visible
+from ckptcli.measure.saved_list import SavedList, SavedProgram
 
 if TYPE_CHECKING:
     from ckptcli.cli.line import Line
-    from ckptcli.measure.saved import PartBytes, SavedTensor
+    from ckptcli.measure.by_hand import PartBytes
+    from ckptcli.measure.saved import SavedTensor
     from ckptcli.options.commands.saved import SavedOptions
     from ckptcli.workloads.base import Workload
 
-SCHEMA = "ckpt.saved/1"
 
-
-def saved_by_workload(options: SavedOptions, line: Line) -> None:
+def saved_by_workload(options: SavedOptions, line: Line) -> Iterator[SavedProgram]:
     """Each program under each strategy.
 
     Raises:
@@ -33,7 +29,7 @@ def saved_by_workload(options: SavedOptions, line: Line) -> None:
     from ckptcli.cli.devices import open_device
     from ckptcli.cli.programs import drained, open_programs, places_of, program_notes
     from ckptcli.cli.strategy_choice import check_layers, parse_strategies
-    from ckptcli.measure.saved import saved_tensors
+    from ckptcli.measure.saved import SUMS, saved_tensors
     from ckptcli.profiling.memory_needed import check_fits
     from ckptcli.profiling.memory_pass import memory_pass
 
@@ -49,55 +45,22 @@ def saved_by_workload(options: SavedOptions, line: Line) -> None:
             check_fits(workload, strategies, backend)
     points = places_of(options.program, options.workload, workloads)
     for point, workload in zip(points, drained(workloads)):
-        held = {}
+        told: list[str] = []
+        lists = []
         for strategy in strategies:
             with backend.quiet(), warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always", UntrackedBackwardWarning)
                 found = memory_pass(workload, Device(backend), strategy, False, sys.maxsize)
-            warn(dict.fromkeys([*(str(w.message) for w in caught), *found.lints]), quiet)
-            held[strategy.name] = saved_tensors(found.trace)
-        _print(workload, point, held, options)
-
-
-def _print(
-    workload: Workload,
-    point: dict[str, float],
-    held: dict[str, list[SavedTensor]],
-    options: SavedOptions,
-) -> None:
-    from ckptcli.cli.json_output import print_json_line
-
-    beside = {name: _beside_by_hand(workload, saved) for name, saved in held.items()}
-    if options.data.as_json:
-        strategies = [
-            {
-                "strategy": name,
-                "saved_tensors": len(saved),
-                "saved_bytes": sum(tensor.bytes for tensor in saved),
-                "saved": [asdict(tensor) for tensor in saved],
-                "by_hand": [asdict(part) for part in beside[name]],
-            }
-            for name, saved in held.items()
-        ]
-        where = {"point": point} if point else {}
-        fields = {"schema": SCHEMA, "workload": workload.title, **where}
-        print_json_line({**fields, "strategies": strategies})
-        return
-    from ckptcli.cli.screens import open_screen
-    from ckptcli.report.saved_console import render_by_hand, render_saved
-
-    screen = open_screen(options.screen)
-    if point:
-        click.echo(f"{visible(workload.title)}\n")
-    for name, saved in held.items():
-        click.echo(render_saved(name, saved, screen), nl=False, color=True)
-        if beside[name]:
-            click.echo(render_by_hand(beside[name], screen), nl=False, color=True)
+            told += dict.fromkeys([*(str(w.message) for w in caught), *found.lints])
+            saved = saved_tensors(found.trace)
+            by_hand = _beside_by_hand(workload, saved)
+            lists.append(SavedList(strategy.name, saved, by_hand=by_hand))
+        yield SavedProgram(workload.title, lists, SUMS, point=point, notes=told)
 
 
 def _beside_by_hand(workload: Workload, saved: Sequence[SavedTensor]) -> list[PartBytes]:
     """The held bytes part by part beside sweeps written by hand, where the workload has them."""
-    from ckptcli.measure.saved import beside_by_hand
+    from ckptcli.measure.by_hand import beside_by_hand
 
     by_hand = workload.by_hand
     if by_hand is None:

@@ -25,6 +25,7 @@ _COMPLAINTS: dict[Kind, tuple[str, str]] = {
     "numbers": ("not a number or a list in a text", 'write it as `0.3` or `"0.3,0.44"`'),
     "boolean": ("not a boolean", "write `true` or `false`, without quotes"),
     "string": ("not a string", "write it in quotes"),
+    "words": ("not a string", 'write it in quotes, `"float32,float64"`'),
     "strings": ("not a string or a list of strings", 'write it as `["none", "balanced"]`'),
 }
 

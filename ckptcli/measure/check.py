@@ -19,9 +19,9 @@ from ckptcli.measure.gauge import GaugeChange
 from ckptcli.measure.module_check import Moved, Place
 from ckptcli.measure.row import Agreement
 from ckptcli.measure.wrong_values import OpValue, WrongValue
+from ckptcli.options.subjects import WORKLOAD
 
 SCHEMA = "ckpt.check/1"
-WORKLOAD = "workload"
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +193,7 @@ class CheckedProgram:
     Attributes:
         title: The program in words.
         checks: Those of ckpt's engine first.
-        kind: What it is: `workload`, `module`, `function`.
+        kind: One of `SUBJECTS`.
         point: The value of each option that has several.
     """
 

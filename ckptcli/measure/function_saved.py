@@ -1,12 +1,14 @@
-"""What JAX holds for the backward pass of a function of the user's own: `ckpt.saved-function/1`."""
+"""What JAX holds for the backward pass of a function of the user's own."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
-SCHEMA = "ckpt.saved-function/1"
+from ckptcli.measure.saved_list import SavedWords
+
+SUMS = ("line", "function", "name", "op")
+"""By what sums are taken."""
 
 ARGUMENT, CONSTANT, LITERAL, POLICY, COMPUTED = (
     "argument",
@@ -47,81 +49,32 @@ class Residual:
     function: str
 
     @property
-    def is_held(self) -> bool:
-        """Whether it counts: arguments and literals do not."""
-        return self.kind not in NOT_HELD
+    def not_held_as(self) -> str:
+        """Its kind, if that takes no memory of its own."""
+        return self.kind if self.kind in NOT_HELD else ""
 
+    def words(self) -> SavedWords:
+        """In the words of the list."""
+        made = self.primitive or self.kind
+        return SavedWords(
+            op=made if self.kind in (COMPUTED, made) else f"{made}, {self.kind}",
+            name=self.name,
+            made_at=self._line,
+            function=self.function,
+            within=self.within,
+        )
 
-@dataclass(frozen=True, slots=True)
-class Residuals:
-    """All of them, largest first."""
-
-    residuals: Sequence[Residual]
+    def keys(self, depth: int | None) -> Mapping[str, str]:
+        """Line, function, name and primitive."""
+        del depth
+        keys = {
+            "line": self._line,
+            "function": self.function,
+            "name": self.name,
+            "op": self.primitive or self.kind,
+        }
+        return {by: key for by, key in keys.items() if key}
 
     @property
-    def held(self) -> list[Residual]:
-        """Those that count."""
-        return [residual for residual in self.residuals if residual.is_held]
-
-    @property
-    def saved_bytes(self) -> int:
-        """What the counted ones take."""
-        return sum(residual.bytes for residual in self.held)
-
-    @property
-    def saved_tensors(self) -> int:
-        """How many are counted."""
-        return len(self.held)
-
-
-@dataclass(frozen=True, slots=True)
-class Total:
-    """What is held together: a line, a function or a name."""
-
-    key: str
-    tensors: int
-    bytes: int
-
-
-TOTALS: dict[str, Callable[[Residual], str]] = {
-    "line": lambda residual: residual.line or residual.source,
-    "function": lambda residual: residual.function,
-    "name": lambda residual: residual.name if residual.is_held else "",
-}
-
-
-def totals_of(residuals: Residuals, by: str) -> list[Total]:
-    """The held bytes by `line`, `function` or `name`, largest first; what has none is left out."""
-    found: dict[str, list[Residual]] = {}
-    for residual in residuals.held:
-        found.setdefault(TOTALS[by](residual), []).append(residual)
-    totals = [
-        Total(key, len(group), sum(residual.bytes for residual in group))
-        for key, group in found.items()
-        if key
-    ]
-    return sorted(totals, key=lambda total: -total.bytes)
-
-
-def saved_object(
-    title: str, as_it_is: Residuals, held: dict[str, Residuals | str]
-) -> dict[str, Any]:
-    """The list of the function as it is, and those under strategies; one that has none says why."""
-    return {
-        "schema": SCHEMA,
-        "function": title,
-        **_as_object(as_it_is),
-        "strategies": [
-            {"strategy": name, **({"reason": of} if isinstance(of, str) else _as_object(of))}
-            for name, of in held.items()
-        ],
-    }
-
-
-def _as_object(residuals: Residuals) -> dict[str, Any]:
-    return {
-        "saved_tensors": residuals.saved_tensors,
-        "saved_bytes": residuals.saved_bytes,
-        "saved": [asdict(residual) for residual in residuals.residuals],
-        **{f"by_{by}": [asdict(total) for total in totals_of(residuals, by)] for by in TOTALS},
-    }
+    def _line(self) -> str:
+        return self.line or self.source

@@ -1,12 +1,14 @@
-"""What is held after forward of a PyTorch module of the user's own: `ckpt.saved-module/1`."""
+"""What is held after forward of a PyTorch module of the user's own."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
-SCHEMA = "ckpt.saved-module/1"
+from ckptcli.measure.saved_list import SavedWords
+
+SUMS = ("module", "type", "op", "line")
+"""By what sums are taken."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,80 +40,22 @@ class ModuleSaved:
     source: str = ""
     library: str = ""
 
+    @property
+    def not_held_as(self) -> str:
+        """Each counts."""
+        return ""
 
-@dataclass(frozen=True, slots=True)
-class SavedTotal:
-    """What is held together.
+    def words(self) -> SavedWords:
+        """In the words of the list."""
+        return SavedWords(
+            module=self.module, op=self.op, made_at=self._line, held_by=", ".join(self.ops)
+        )
 
-    Attributes:
-        key: the path, class, op or line.
-        tensors: how many storages.
-        bytes: of all of them.
-        share: of all that is held, from 0 to 1.
-    """
+    def keys(self, depth: int | None) -> Mapping[str, str]:
+        """Path, class, op and line."""
+        path = ".".join(self.path.split(".")[:depth])
+        return {"module": path, "type": self.kind, "op": self.op, "line": self._line}
 
-    key: str
-    tensors: int
-    bytes: int
-    share: float
-
-
-def _of_path(saved: ModuleSaved, depth: int | None) -> str:
-    return ".".join(saved.path.split(".")[:depth])
-
-
-TOTALS: dict[str, Callable[[ModuleSaved, int | None], str]] = {
-    "module": _of_path,
-    "type": lambda saved, depth: saved.kind,
-    "op": lambda saved, depth: saved.op,
-    "line": lambda saved, depth: saved.source or saved.library,
-}
-"""By what sums are taken."""
-
-Held = Sequence[ModuleSaved] | str
-"""What a strategy holds, largest first; or why it has nothing."""
-
-
-def saved_bytes(saved: Sequence[ModuleSaved]) -> int:
-    """Of all of them."""
-    return sum(storage.bytes for storage in saved)
-
-
-def totals_by(saved: Sequence[ModuleSaved], by: str, depth: int | None = None) -> list[SavedTotal]:
-    """The sums by `module`, `type`, `op` or `line`, largest first; of paths the first `depth`
-    names, all where it is None.
-    """
-    whole = saved_bytes(saved)
-    groups: dict[str, list[ModuleSaved]] = {}
-    for storage in saved:
-        groups.setdefault(TOTALS[by](storage, depth), []).append(storage)
-    totals = [
-        SavedTotal(key, len(group), saved_bytes(group), saved_bytes(group) / whole if whole else 0)
-        for key, group in groups.items()
-    ]
-    return sorted(totals, key=lambda total: -total.bytes)
-
-
-def saved_object(title: str, held: dict[str, Held], depth: int | None) -> dict[str, Any]:
-    """The lists as plain data, that of the first strategy that has one for itself too."""
-    first = next((saved for saved in held.values() if not isinstance(saved, str)), [])
-    return {
-        "schema": SCHEMA,
-        "module": title,
-        **_as_object(first, depth),
-        "strategies": [
-            {"strategy": name, **_as_object(saved, depth)}
-            if not isinstance(saved, str)
-            else {"strategy": name, "reason": saved}
-            for name, saved in held.items()
-        ],
-    }
-
-
-def _as_object(saved: Sequence[ModuleSaved], depth: int | None) -> dict[str, Any]:
-    return {
-        "saved_tensors": len(saved),
-        "saved_bytes": saved_bytes(saved),
-        "saved": [asdict(storage) for storage in saved],
-        **{f"by_{by}": [asdict(t) for t in totals_by(saved, by, depth)] for by in TOTALS},
-    }
+    @property
+    def _line(self) -> str:
+        return self.source or self.library

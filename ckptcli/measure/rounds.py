@@ -78,7 +78,7 @@ class Plan:
     """How long to measure.
 
     Attributes:
-        reps: this many counted rounds; None looks after 9, 17, 25 and 49.
+        reps: this many counted rounds; None looks after 9, 17, 25 and 49, 0 times nothing.
         warmup: rounds before them, never counted.
         max_time_s: without `reps`, no new round begins after this many seconds and `least` rounds.
         least: without `reps`, at least this many rounds: fewer give no verdict.
@@ -95,6 +95,11 @@ class Plan:
     def most(self) -> int:
         """The largest number of counted rounds."""
         return LOOKS[-1] if self.reps is None else self.reps
+
+    @property
+    def is_timed(self) -> bool:
+        """Whether there are any rounds; without them memory is all that is measured."""
+        return self.most > 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +132,8 @@ def run_rounds(
     sample. Ctrl-C ends the measurement with the rounds that are complete.
     """
     samples: dict[str, list[Sample]] = {name: [] for name in subjects}
+    if not plan.is_timed:
+        return Rounds(samples, 0, "no times, as asked")
     order = list(subjects)
     random.Random(plan.seed).shuffle(order)
     base = next(iter(subjects)) if reference is None else reference

@@ -6,13 +6,17 @@ Source: the wishes of users of JAX and PyTorch for a list with bytes, producer a
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from ckptcli.measure.saved_list import SavedWords
 from ckptcli.measure.trace import Life, NodeFate, Trace
 
 SAVED = "saved"
+
+SUMS = ("op", "line", "name")
+"""By what sums are taken."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +43,28 @@ class SavedTensor:
     freed_at: str | None
     why: str
     name: str = ""
+
+    @property
+    def not_held_as(self) -> str:
+        """Each counts."""
+        return ""
+
+    def words(self) -> SavedWords:
+        """In the words of the list."""
+        return SavedWords(
+            node=str(self.node),
+            op=self.op or "",
+            name=self.name,
+            made_at=self.source,
+            freed_after=self.freed_at or "never",
+            why=self.why,
+        )
+
+    def keys(self, depth: int | None) -> Mapping[str, str]:
+        """Op, line and name."""
+        del depth
+        name = {"name": self.name} if self.name else {}
+        return {"op": self.op or "", "line": self.source, **name}
 
 
 def saved_tensors(trace: Trace) -> list[SavedTensor]:
@@ -113,40 +139,3 @@ def _consumers(
             for parent in node.parents:
                 users[owners.get(parent, parent)].append(f"the recomputation of {node.node}")
     return dict(users)
-
-
-@dataclass(frozen=True, slots=True)
-class PartBytes:
-    """A part of a program: bytes held here, and kept by sweeps written by hand."""
-
-    part: str
-    held_bytes: int
-    residual_bytes: int
-    replay_bytes: int
-
-
-def beside_by_hand(
-    saved: Sequence[SavedTensor],
-    parts: Mapping[str, tuple[int, int]],
-    part_of: Mapping[str, str],
-    others: str,
-) -> list[PartBytes]:
-    """Every byte of `saved` in its part, beside what sweeps written by hand keep of it.
-
-    `parts` has the bytes of both sweeps, `part_of` the part of each name, `others` that of what has
-    no name.
-    """
-    held: Counter[str] = Counter()
-    for tensor in saved:
-        held[part_of.get(tensor.name, others)] += tensor.bytes
-    return [PartBytes(part, held[part], *by_hand) for part, by_hand in parts.items()]
-
-
-def total_of(parts: Sequence[PartBytes]) -> PartBytes:
-    """The sums over all parts."""
-    return PartBytes(
-        "total",
-        sum(part.held_bytes for part in parts),
-        sum(part.residual_bytes for part in parts),
-        sum(part.replay_bytes for part in parts),
-    )

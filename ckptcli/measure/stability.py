@@ -22,6 +22,7 @@ LEAST_DEVIATION = 0.01
 WIDE_SPREAD = 0.10
 FEWEST_FOR_FIRST = 6
 THREADS_SETTING = "threads"
+MEMORY_SETTING = "memory_only"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +43,11 @@ def stability_warnings(record: RunRecord, before: Load, waiting: str | None) -> 
     """What is known about the machine and the samples that puts the times in doubt.
 
     `waiting` names a library in the run whose threads wait for each other at the end of every op,
-    so that one without a core stops all; None where none does.
+    so that one without a core stops all; None where none does. A run that times nothing has nothing
+    to doubt.
     """
+    if record.config.get(MEMORY_SETTING):
+        return []
     asked = record.config.get(THREADS_SETTING)
     return [
         *_machine_warnings(record.machine, asked, before, waiting),

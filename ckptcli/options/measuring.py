@@ -27,6 +27,18 @@ class ThresholdOptions(Options):
     )
 
 
+class DeviceMemoryOptions(Options):
+    """The memory of a device that may not be at hand."""
+
+    device_memory: str | None = option(
+        None,
+        "A strategy whose peak is above this does not fit: it is left out, exit code 1.",
+        section="How to measure",
+        metavar="SIZE",
+        subjects=frozenset({WORKLOAD}),
+    )
+
+
 class RoundOptions(Options):
     """How many rounds, in how many processes."""
 
@@ -55,6 +67,12 @@ class RoundOptions(Options):
         "Rounds before them: shown, never in a median.",
         section="How to measure",
         at_least=0,
+        subjects=_TIMED,
+    )
+    memory_only: bool = option(
+        False,
+        "Memory alone: the exact account of one pass, and no times.",
+        section="How to measure",
         subjects=_TIMED,
     )
     processes: int = option(

@@ -11,7 +11,17 @@ from typing import Any, Literal
 
 from ckptcli.options.subjects import SUBJECTS
 
-Kind = Literal["integer", "number", "integers", "numbers", "boolean", "string", "strings", "pair"]
+Kind = Literal[
+    "integer",
+    "number",
+    "integers",
+    "numbers",
+    "boolean",
+    "string",
+    "strings",
+    "words",
+    "pair",
+]
 Section = Literal[
     "What to run",
     "How to measure",
@@ -41,7 +51,8 @@ class Option:
         name: of the field, and in the record's `config`.
         key: the long name, `max-time`: of the flag, in `[ckpt]`, and in the environment.
         kind: what its value is; "pair" is two words after one flag, "integers" and "numbers" are
-            one number, or the text of several (`ckptcli.options.several`).
+            one number, or the text of several (`ckptcli.options.several`); "words" is one word or
+            several in a text.
         default: the value without anything; None for "not given".
         help: one sentence; `{names}` in it stands for what `names` gives.
         section: where the help lists it.

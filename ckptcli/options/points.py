@@ -15,17 +15,18 @@ from itertools import product
 from typing import Any
 
 from ckptcli.errors import UsageError
-from ckptcli.options.listing import changed, options_of
+from ckptcli.options.listing import changed, options_of, values_of
 from ckptcli.options.option import Option
-from ckptcli.options.several import MOST_VALUES, numbers, whole_numbers
+from ckptcli.options.several import MOST_VALUES, numbers, whole_numbers, words
 from ckptcli.options.workload import WorkloadOptions
 
 MOST_POINTS = MOST_VALUES
 """However many lists they come from: each is a program of its own."""
 
-_READERS: Mapping[str, Callable[[str], Sequence[float]]] = {
+_READERS: Mapping[str, Callable[[str], Sequence[Any]]] = {
     "integers": whole_numbers,
     "numbers": numbers,
+    "words": words,
 }
 
 
@@ -49,26 +50,53 @@ def points(options: WorkloadOptions, names: Collection[str]) -> list[Point]:
     Raises:
         UsageError: a text that is no list, or too many points.
     """
-    lists = {
-        option.name: values
-        for option in options_of(WorkloadOptions)
-        if option.name in names and (values := _several(option, getattr(options, option.name)))
-    }
-    count = math.prod(map(len, lists.values()))
-    if count > MOST_POINTS:
-        raise UsageError(
-            f"the lists of {' and '.join(lists)} stand for {count} programs",
-            f"give at most {MOST_POINTS} in one command",
-        )
-    found = [dict(zip(lists, values)) for values in product(*lists.values())]
+    known = [option for option in options_of(WorkloadOptions) if option.name in names]
+    lists = lists_of(known, values_of(options))
     varying = [name for name, values in lists.items() if len(values) > 1]
     return [
         Point({name: values[name] for name in varying}, changed(options, **values))
-        for values in found
+        for values in combined(lists)
     ]
 
 
-def _several(option: Option, value: Any) -> list[float]:
+def lists_of(options: Sequence[Option], values: Mapping[str, Any]) -> dict[str, list[Any]]:
+    """The values of each option that was given the text of several, by its name.
+
+    Raises:
+        UsageError: a text that is no list.
+    """
+    return {o.name: found for o in options if (found := _several(o, values[o.name]))}
+
+
+def combined(
+    lists: Mapping[str, Sequence[Any]], most: int = MOST_POINTS, zipped: bool = False
+) -> list[dict[str, Any]]:
+    """One value of each list, by name: every combination, the first list varying slowest; `zipped`
+    the first values of all, then the second ones.
+
+    Raises:
+        UsageError: more than `most` of them, or lists of several lengths that are zipped.
+    """
+    lengths = {name: len(values) for name, values in lists.items() if len(values) > 1}
+    if zipped and len(set(lengths.values())) > 1:
+        shown = ", ".join(f"{name} {length}" for name, length in lengths.items())
+        raise UsageError(
+            f"--zip takes lists of one length, these have {shown} values",
+            "give as many of each, or leave out --zip",
+        )
+    count = max(lengths.values(), default=1) if zipped else math.prod(map(len, lists.values()))
+    if count > most:
+        raise UsageError(
+            f"the lists of {' and '.join(lists)} stand for {count} programs",
+            f"give at most {most} in one command",
+        )
+    if not zipped:
+        return [dict(zip(lists, values)) for values in product(*lists.values())]
+    filled = [values if len(values) > 1 else [*values] * count for values in lists.values()]
+    return [dict(zip(lists, values)) for values in zip(*filled)]
+
+
+def _several(option: Option, value: Any) -> list[Any]:
     """The values in the text of an option that takes a list; empty for any other value."""
     reader = _READERS.get(option.kind)
     if reader is None or not isinstance(value, str):

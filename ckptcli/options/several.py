@@ -1,7 +1,8 @@
-"""Several values of one option in one text: `4,8`, `1..8,20`, `0.3,0.44`.
+"""Several values of one option in one text: `4,8`, `1..8,20`, `64..4096:x2`, `0.3,0.44`.
 
-Parts stand between commas. A part is a number or, among whole numbers, a range with both its ends;
-a further kind of part is a function of `_WHOLE` or `_ANY`.
+Parts stand between commas. A part is a number or, among whole numbers, a range from its first end
+up, with a step (`8..64:+8`) or a factor (`64..4096:x2`) where it is not 1; a further kind of part
+is a function of `_WHOLE` or `_ANY`. Words (`float32,float64`) have no ranges.
 
 Invariant: no value comes twice, since each is a program of its own.
 """
@@ -16,11 +17,12 @@ from typing import TypeVar
 MOST_VALUES = 100
 """In one text."""
 
-Value = TypeVar("Value", int, float)
+Value = TypeVar("Value", int, float, str)
 
 _NUMBER = re.compile(r"[+-]?[0-9]{1,18}")
 _DECIMAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?")
 _RANGE = re.compile(r"([0-9]{1,9})\.\.([0-9]{1,9})")
+_STEPS = re.compile(r"([0-9]{1,9})\.\.([0-9]{1,9}):([+x])([0-9]{1,9})")
 
 
 def whole_numbers(text: str) -> list[int]:
@@ -40,6 +42,15 @@ def numbers(text: str) -> list[float]:
         ValueError: as `whole_numbers`.
     """
     return _values(text, _ANY, "no number")
+
+
+def words(text: str) -> list[str]:
+    """The words in `float32` or `float32,float64`, in this order.
+
+    Raises:
+        ValueError: a part without a word, one that comes twice, or too many.
+    """
+    return _values(text, (_word,), "no word")
 
 
 def is_list(text: str) -> bool:
@@ -74,10 +85,34 @@ def _range(part: str) -> Sequence[int] | None:
     return None if match is None else range(int(match[1]), int(match[2]) + 1) or None
 
 
+def _steps(part: str) -> Sequence[int] | None:
+    match = _STEPS.fullmatch(part)
+    if match is None:
+        return None
+    first, last, step = int(match[1]), int(match[2]), int(match[4])
+    if match[3] == "+":
+        return (range(first, last + 1, step) or None) if step else None
+    return _powers(first, last, step) or None
+
+
+def _powers(first: int, last: int, factor: int) -> list[int]:
+    """`first`, and `factor` times the one before, up to `last`; none if they would not grow."""
+    found: list[int] = []
+    if factor > 1 and first > 0:
+        while first <= last:
+            found.append(first)
+            first *= factor
+    return found
+
+
+def _word(part: str) -> Sequence[str] | None:
+    return [part] if part else None
+
+
 def _any(part: str) -> Sequence[float] | None:
     is_finite = _DECIMAL.fullmatch(part) is not None and math.isfinite(float(part))
     return [float(part)] if is_finite else None
 
 
-_WHOLE = (_whole, _range)
+_WHOLE = (_whole, _range, _steps)
 _ANY = (_any,)

@@ -21,7 +21,7 @@ from ckptcli.backends.base import Backend
 from ckptcli.backends.ledger import Ledger, TrackedBackend
 from ckptcli.checkpoint.strategies.base import Strategy
 from ckptcli.events import Sink
-from ckptcli.passes.watched import program_graph
+from ckptcli.passes.program import WorkloadProgram
 from ckptcli.workloads.base import ForwardResult, Workload
 
 
@@ -79,7 +79,7 @@ def open_pass(
 
     `sink` gets every event; `ledger` counts every array of the pass.
     """
-    prepared = strategy.prepared(partial(program_graph, workload, backend))
+    prepared = strategy.prepared(WorkloadProgram(workload, backend))
     counted = backend if ledger is None else TrackedBackend(backend, ledger)
     device = Device(counted).autodiff().gradient_checkpointing(prepared).watched_by(sink)
     forward = workload.load(device).forward

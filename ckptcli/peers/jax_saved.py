@@ -24,7 +24,6 @@ from ckptcli.measure.function_saved import (
     LITERAL,
     POLICY,
     Residual,
-    Residuals,
 )
 from ckptcli.peers.jax_evaluate import equations, is_literal
 from ckptcli.peers.jax_places import Line, source_of, user_line
@@ -48,7 +47,7 @@ class Differentiable(Protocol):
     def loss(self, parameters: Sequence[Any], x: Any) -> Any: ...
 
 
-def function_residuals(program: Differentiable, names: Sequence[str] = ()) -> Residuals:
+def function_residuals(program: Differentiable, names: Sequence[str] = ()) -> list[Residual]:
     """What is held for the gradient by the parameters, largest first.
 
     `names` are those of the parameters and of the arrays in `x` after them.
@@ -59,7 +58,7 @@ def function_residuals(program: Differentiable, names: Sequence[str] = ()) -> Re
 
     traced = jax.make_jaxpr(forward)(program.parameters, program.x).jaxpr
     found = list(_entries(traced, traced.outvars[1:], names))
-    return Residuals(sorted(found, key=lambda residual: -residual.bytes))
+    return sorted(found, key=lambda residual: -residual.bytes)
 
 
 def names_in(traced: Any) -> frozenset[str]:

@@ -30,13 +30,17 @@ _FIELDS = [field.name for field in fields(Step)]
 
 
 def load_module(request: ModuleRequest, seed: int) -> UserModule:
-    """Run the file and call `MAKE`, the random state set to `seed` before each.
+    """Run the file and call `MAKE`, the random state set to `seed` before each. A step that is at
+    hand is copied, so that it stays as it is.
 
     Raises:
         UsageError: the file cannot be run, or what it makes is no module with an input on the CPU.
         ProgramError: `MAKE` fails; names the line.
     """
-    user = _make(request.text, _maker(request.text, seed), seed)
+    if request.step is None:
+        user = _make(request.text, _maker(request.text, seed), seed)
+    else:
+        user = _copied(_opened(UserModule(request.text, request.step, None)), shares=False)
     if request.accumulate is None:
         return user
     return replace(user, step=replace(user.step, accumulate=request.accumulate))
@@ -44,7 +48,7 @@ def load_module(request: ModuleRequest, seed: int) -> UserModule:
 
 def another(user: UserModule, seed: int, shares: bool) -> UserModule:
     """What `MAKE` gives when it is called again, with the state and the input of the first; a copy
-    where it gives modules or parameters that it has given before.
+    where there is none, or where it gives modules or parameters that it has given before.
 
     `shares` is whether its parameters have the memory of the first's, which are moved by one
     optimizer then.
@@ -53,18 +57,34 @@ def another(user: UserModule, seed: int, shares: bool) -> UserModule:
         ProgramError: `MAKE` fails, or gives another module, or one that cannot be copied.
         UsageError: what it gives is no module with an input.
     """
+    if user.make is None:
+        return _copied(user, shares)
     other = _make(user.text, user.make, seed)
+    if not _parts(user.module).isdisjoint(_parts(other.module)):
+        return _copied(user, shares)
     with running(user.text, SMALLER):
-        if _parts(user.module).isdisjoint(_parts(other.module)):
-            other.module.load_state_dict(user.module.state_dict())
-            module, optimizer = other.module, other.optimizer
+        other.module.load_state_dict(user.module.state_dict())
+    if shares:
+        _share(user.module, other.module)
+    optimizer = user.optimizer if shares else other.optimizer
+    return replace(user, step=replace(user.step, module=other.module), optimizer=optimizer)
+
+
+def _copied(user: UserModule, shares: bool) -> UserModule:
+    """Another copy of the module, and of its optimizer unless parameters are shared."""
+    with running(user.text, SMALLER):
+        if shares:
+            module, optimizer = copy.deepcopy(user.module), user.optimizer
+            _share(user.module, module)
         else:
             module, optimizer = copy.deepcopy((user.module, user.optimizer))
-        if shares:
-            optimizer = user.optimizer
-            for own, same in zip(user.module.parameters(), module.parameters()):
-                same.data = own.data
     return replace(user, step=replace(user.step, module=module), optimizer=optimizer)
+
+
+def _share(module: torch.nn.Module, other: torch.nn.Module) -> None:
+    """Give the parameters of the other one the memory of the first's."""
+    for own, same in zip(module.parameters(), other.parameters()):
+        same.data = own.data
 
 
 def _maker(text: str, seed: int) -> Callable[[], object]:
@@ -81,13 +101,23 @@ def _make(text: str, make: Callable[[], object], seed: int) -> UserModule:
     set_random_states(seed)
     with running(text, SMALLER):
         made = make()
-    user = _checked(UserModule(text, _step_in(text, made), make))
+    return _opened(UserModule(text, _step_in(text, made), make))
+
+
+def _opened(user: UserModule) -> UserModule:
+    """The same with its optimizer.
+
+    Raises:
+        UsageError: no module with an input on the CPU, or no optimizer of it.
+        ProgramError: what makes the optimizer fails.
+    """
+    _check(user)
     given = user.step.optimizer
     if given is None:
         return user
-    with running(text, SMALLER):
+    with running(user.text, SMALLER):
         optimizer = made_optimizer(given, user.module)
-    return replace(user, optimizer=StepOptimizer(optimizer, user.module, text))
+    return replace(user, optimizer=StepOptimizer(optimizer, user.module, user.text))
 
 
 def _step_in(text: str, made: object) -> Step:
@@ -123,7 +153,7 @@ def _in_mapping(text: str, made: Mapping[str, object]) -> Step:
     return Step(**made)  # type: ignore[arg-type]  # as in a file of the user's
 
 
-def _checked(user: UserModule) -> UserModule:
+def _check(user: UserModule) -> None:
     compiled = next(
         (path for path, part in user.module.named_modules() if _is_compiled(part)), None
     )
@@ -141,7 +171,6 @@ def _checked(user: UserModule) -> UserModule:
             "leave `requires_grad` on for one",
         )
     _check_is_on_cpu(user)
-    return user
 
 
 def _check_is_on_cpu(user: UserModule) -> None:

@@ -8,8 +8,8 @@ Invariant: all copies start from the same parameters, buffers and random state i
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,11 +33,13 @@ Gradients = tuple[Sequence[torch.Tensor], Sequence[torch.Tensor | None]]
 
 @dataclass(frozen=True, slots=True)
 class UserModule:
-    """What `make()` returned, its optimizer opened. `text` is `FILE.py:MAKE`."""
+    """What `make()` returned, its optimizer opened; `make` is None where it was at hand. `text` is
+    `FILE.py:MAKE`, or what messages call it.
+    """
 
     text: str
     step: Step
-    make: Callable[[], object]
+    make: Callable[[], object] | None
     optimizer: StepOptimizer | None = None
 
     @property
@@ -195,6 +197,18 @@ def set_random_states(seed: int) -> None:
     torch.manual_seed(seed)
     random.seed(seed)
     np.random.seed(seed % 2**32)
+
+
+@contextmanager
+def random_states_kept() -> Iterator[None]:
+    """Afterwards these are what they were."""
+    states = torch.get_rng_state(), random.getstate(), np.random.get_state()
+    try:
+        yield
+    finally:
+        torch.set_rng_state(states[0])
+        random.setstate(states[1])
+        np.random.set_state(states[2])
 
 
 def changed_buffers(plain: UserModule, other: UserModule) -> list[str]:

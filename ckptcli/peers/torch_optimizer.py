@@ -79,8 +79,13 @@ class StepOptimizer:
 
     def state(self) -> list[torch.Tensor]:
         """What it keeps from step to step, which the first one makes."""
-        found = tree_leaves(list(getattr(self.optimizer, "state", {}).values()))
-        return [leaf for leaf in found if isinstance(leaf, torch.Tensor)]
+        return state_of(self.optimizer)
+
+
+def state_of(optimizer: Any) -> list[torch.Tensor]:
+    """The tensors that an optimizer keeps from step to step."""
+    found = tree_leaves(list(getattr(optimizer, "state", {}).values()))
+    return [leaf for leaf in found if isinstance(leaf, torch.Tensor)]
 
 
 def _moved(optimizer: Any) -> Iterator[torch.Tensor]:

@@ -104,7 +104,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]  # PyTorch is not check
         moved: what state was seen to move, by kind and name.
     """
 
-    def __init__(self, make: Callable[[], object], wanted: set[tuple[int, int]]) -> None:
+    def __init__(self, make: Callable[[], object] | None, wanted: set[tuple[int, int]]) -> None:
         """`wanted` are the ops, by number of their region and index, whose values are kept."""
         super().__init__()
         self.regions: list[Region] = []

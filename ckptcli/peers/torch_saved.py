@@ -7,9 +7,11 @@ saved there, and what holds the rest is looked for (`torch_holders`).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 
 from ckptcli.measure.module_saved import ModuleSaved
+from ckptcli.peers.torch_account import Birth
 from ckptcli.peers.torch_arguments import Arguments
 from ckptcli.peers.torch_holders import HolderAccount
 from ckptcli.peers.torch_ledger import alive_after, counting
@@ -35,22 +37,25 @@ def saved_by_module(network: ModuleNetwork) -> list[ModuleSaved]:
         ledger.look()
     places = {id(birth): i for i, birth in enumerate(ledger.history)}
     found = []
-    for key, size_bytes in alive.items():
+    for key in alive:
         birth = ledger.births[key]
-        source, library = birth.lines
         kind = kinds.get(birth.path, kinds[""])
-        found.append(
-            ModuleSaved(
-                module=f"{birth.path} {kind}",
-                ops=ledger.holders.of[places[id(birth)]],
-                shape=birth.shape,
-                dtype=birth.dtype,
-                bytes=size_bytes,
-                path=birth.path,
-                kind=kind,
-                op=birth.op,
-                source=source,
-                library=library,
-            )
-        )
+        found.append(saved_storage(birth, kind, ledger.holders.of[places[id(birth)]]))
     return sorted(found, key=lambda saved: -saved.bytes)
+
+
+def saved_storage(birth: Birth, kind: str, held_by: Sequence[str]) -> ModuleSaved:
+    """A storage that is alive after forward; `kind` is the class of the module that made it."""
+    source, library = birth.lines
+    return ModuleSaved(
+        module=f"{birth.path} {kind}",
+        ops=held_by,
+        shape=birth.shape,
+        dtype=birth.dtype,
+        bytes=birth.size_bytes,
+        path=birth.path,
+        kind=kind,
+        op=birth.op,
+        source=source,
+        library=library,
+    )

@@ -41,8 +41,8 @@ def module_state(path: str, module: torch.nn.Module) -> dict[Key, object]:
     return found | {(GENERATOR, name): state for name, state in _generators(prefix, own)}
 
 
-def surrounding_state(make: Callable[[], object]) -> dict[Key, object]:
-    """Of the file that `make` is in, and the random states of the process."""
+def surrounding_state(make: Callable[[], object] | None) -> dict[Key, object]:
+    """Of the file that `make` is in, if there is one, and the random states of the process."""
     top = getattr(make, "__globals__", {})
     names = {name: value for name, value in top.items() if not isinstance(value, torch.nn.Module)}
     return {

@@ -22,12 +22,12 @@ SOURCE, SINK = 0, 1
 
 def floor_of(view: DagView, deadline: Deadline) -> Floor:
     """The highest bound of any action that there is time for; those that promise most first."""
-    estimates = _estimates(view)
     best = max(
         (_operands(view, v) for v in view.needed), key=lambda floor: floor.bytes, default=Floor(0)
     )
     if len(view.needed) > MOST_NODES_OF_A_CUT:
         return best
+    estimates = _estimates(view)
     for v in sorted(view.needed, key=lambda v: (-estimates[v], v)):
         if estimates[v] <= best.bytes or deadline.passed:
             break

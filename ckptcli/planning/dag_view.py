@@ -36,6 +36,11 @@ class DagView:
         self.workspace = [node.workspace for node in problem.nodes]
         self.is_once = [v in problem.once for v in range(count)]
 
+    @property
+    def whole_size(self) -> int:
+        """What every value takes together, and the largest workspace: enough for any plan."""
+        return sum(self.size) + max(self.workspace)
+
     def name(self, v: int) -> str:
         """What actions call node `v`."""
         return self.problem.nodes[v].name

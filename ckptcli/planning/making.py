@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from ckptcli.planning.floors import floor_of
 from ckptcli.planning.plan import MOST_ACTIONS, Attempt, Plan
 from ckptcli.planning.planners.base import Deadline, Draft, Floor, Planner, Request
 from ckptcli.planning.planners.registry import AUTO, planners_for
 from ckptcli.planning.play.base import Played, play
 from ckptcli.planning.problems.base import Number, Problem
+
+FLOOR_SHARE = 0.2
+"""The part of the time that the bound of each action gets."""
 
 SMALLEST_S = 0.5
 """How long the smallest budget is looked for beside a plan that fits."""
@@ -78,6 +82,7 @@ class _Asking:
 
     def of(self, planners: Sequence[Planner], name: str) -> Plan:
         """Ask each in turn; what is proved needs no further planner."""
+        self.floor = floor_of(self.problem, self.request.deadline.part(FLOOR_SHARE))
         for planner in planners:
             why = planner.too_large(self.problem) if len(planners) > 1 else ""
             if why:
@@ -91,7 +96,8 @@ class _Asking:
         """The smallest budget; beside a plan that fits no long search is made for it."""
         left_s = self.request.deadline.left_s
         deadline = Deadline(left_s if self.best is None else min(left_s, SMALLEST_S))
-        request = replace(self.request, deadline=deadline)
+        known = self.best.cost if self.best else None
+        request = replace(self.request, deadline=deadline, best_cost=known)
         for planner in planners:
             if not self._least_is_proved():
                 self._learn(planner.smallest(self.problem, request, self.floor), None)
@@ -128,8 +134,7 @@ class _Asking:
         """Whether a plan is proved to be best, or none to be possible."""
         if self.best is not None:
             return self._is_proved(self.best)
-        least = self.min_budget
-        return least is not None and self._least_is_proved() and not self.request.fits(least)
+        return self.floor is not None and not self.request.fits(self.floor.bytes)
 
     def _is_proved(self, plan: Plan) -> bool:
         if self.lower_bound is None or plan.cost is None:

@@ -20,6 +20,7 @@ from ckptcli.measure.origin import read_origin
 from ckptcli.measure.record import RunRecord
 from ckptcli.measure.rounds import Plan
 from ckptcli.measure.row import Agreement
+from ckptcli.measure.saved_list import SavedList
 from ckptcli.measure.stability import read_load, stability_warnings
 from ckptcli.peers.agreement import agreement, distance
 from ckptcli.peers.base import Engine, NoPeer, PeerNetwork, Values
@@ -84,7 +85,7 @@ class _Pass(PeerPass):
         if network is None or program is None or expected is None or self.values is None:
             return
         measured = network.measure()
-        held = function_residuals(program)
+        held = SavedList(self.row.strategy, function_residuals(program))
         check = network.check(network.backward(network.forward()))
         self.row = replace(
             self.row,

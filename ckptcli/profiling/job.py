@@ -26,6 +26,7 @@ from ckptcli.measure.resident import resident_rise_bytes
 from ckptcli.measure.rounds import Plan, Rounds, Sample, collector_off, run_rounds
 from ckptcli.measure.row import Row
 from ckptcli.measure.subject import Subject
+from ckptcli.profiling.device_memory import check_limit
 from ckptcli.profiling.divergence import loss_warning
 from ckptcli.profiling.engine_warnings import engine_warnings
 from ckptcli.profiling.memory_pass import MemoryPass, memory_pass
@@ -57,6 +58,8 @@ class Job:
     machine: Machine
     origin: Origin
     engines: Sequence[Engine] = ()
+    limit_bytes: int | None = None
+    """The memory of a device that is not at hand; a strategy whose peak is above it is left out."""
     peers: list[PeerPass] = field(default_factory=list)
     passes: list[MemoryPass] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -227,7 +230,7 @@ class Job:
 
     def measure_process_peaks(self, tell: Progress) -> None:
         """One unwatched pass of each: what it raises the memory of the process by."""
-        if not self.device.backend.is_cpu or self.stopped is not None:
+        if not (self.device.backend.is_cpu and self.plan.is_timed) or self.stopped is not None:
             return
         gc.collect()
         try:
@@ -266,7 +269,9 @@ class Job:
 
     def _run_memory_pass(self, strategy: Strategy, workspace: bool) -> None:
         try:
-            self.passes.append(memory_pass(self.workload, self.device, strategy, workspace))
+            measured = memory_pass(self.workload, self.device, strategy, workspace)
+            check_limit(strategy.name, measured.memory, self.limit_bytes)
+            self.passes.append(measured)
             return
         except PassOutOfMemory as error:
             failure = error.failures[0]

@@ -64,6 +64,7 @@ class Surroundings:
     threshold: float
     config: dict[str, object]
     command: Sequence[str]
+    limit_bytes: int | None = None
 
 
 def profile_points(
@@ -182,6 +183,7 @@ class _Run:
             machine=self._machine,
             origin=self._origin,
             engines=of.engines,
+            limit_bytes=of.limit_bytes,
         )
 
     def _telling(self, point: Planned) -> Progress:

@@ -86,23 +86,38 @@ def _complete(stopped: RunRecord) -> RunRecord | None:
     return replace(stopped, rows=rows, programs=kept) if parts else None
 
 
+def start_measuring(
+    arguments: Sequence[str],
+    pipe: int | None,
+    out: IO[bytes],
+    err: IO[bytes],
+    folder: str | None = None,
+) -> subprocess.Popen[bytes]:
+    """Start `ckpt run ARGUMENTS` in `folder`, by default here; it ends with `pipe`.
+
+    It gets its settings from `arguments` alone: no burn.toml, no `CKPT_*`.
+    """
+    return subprocess.Popen(
+        child_command(["run", "--config", os.devnull, *arguments], pipe),
+        stdout=out,
+        stderr=err,
+        env={name: value for name, value in os.environ.items() if not name.startswith("CKPT_")},
+        pass_fds=() if pipe is None else (pipe,),
+        start_new_session=True,
+        cwd=folder,
+    )
+
+
 def _run(arguments: Sequence[str]) -> _Told:
-    """One process. It gets its settings from `arguments` alone: no burn.toml, no `CKPT_*`."""
+    """One process."""
     with (
         ending_pipe() as pipe,
         tempfile.TemporaryFile() as out,  # a pipe would lose what was read when a signal came
         tempfile.TemporaryFile() as err,
     ):
-        process = subprocess.Popen(
-            child_command(["run", "--config", os.devnull, *arguments], pipe),
-            stdout=out,
-            stderr=err,
-            env={name: value for name, value in os.environ.items() if not name.startswith("CKPT_")},
-            pass_fds=() if pipe is None else (pipe,),
-            start_new_session=True,
-        )
+        process = start_measuring(arguments, pipe, out, err)
         stopped = _ended(process)
-        text, complaint = (_text_of(file) for file in (out, err))
+        text, complaint = (text_of(file) for file in (out, err))
     if stopped is None and process.returncode in STOPPED:
         stopped = "interrupted"
     has_record = text.startswith("{")  # also where a strategy ran out of memory
@@ -129,7 +144,8 @@ def _ended(process: subprocess.Popen[bytes]) -> str | None:
     return None
 
 
-def _text_of(file: IO[bytes]) -> str:
+def text_of(file: IO[bytes]) -> str:
+    """All that a process has written to the file."""
     file.seek(0)
     return file.read().decode("utf-8", "replace").strip()
 

@@ -35,6 +35,7 @@ def profile(
     engines: Sequence[Engine] = (),
     plan: Plan | None = None,
     threshold: float = 0.02,
+    limit_bytes: int | None = None,
     config: dict[str, object] | None = None,
     command: Sequence[str] = (),
     progress: Progress | None = None,
@@ -50,6 +51,7 @@ def profile(
         engines: other libraries to run every strategy in too, from `ckptcli.peers.base`.
         plan: how many rounds to time; by default until the intervals are narrow.
         threshold: a time ratio within this of 1 is `same`.
+        limit_bytes: a strategy whose peak is above this does not fit; None for no limit.
         config: settings to keep in the record.
         command: the command line to keep in the record.
         progress: told how far the profile is, never during a timed sample.
@@ -78,6 +80,7 @@ def profile(
         machine=machine_of(device.backend),
         origin=read_origin(command),
         engines=engines,
+        limit_bytes=limit_bytes,
     )
     record = carried_out(job, progress or silent, finished)
     return with_doubts(record, before, job.waiting())

@@ -9,8 +9,9 @@ from ckptcli.measure.compare import Change, RunComparison, StrategyComparison
 from ckptcli.measure.record import RunRecord
 from ckptcli.measure.row import PHASES
 from ckptcli.report.cells import Cell, Column, Table
-from ckptcli.report.run_table import ratio_interval, time_text
+from ckptcli.report.run_table import ratio_interval, scale_of, time_text
 from ckptcli.report.surroundings import heading, origin_line
+from ckptcli.units import TimeScale
 
 
 def run_line(name: str, record: RunRecord) -> str:
@@ -46,16 +47,17 @@ def whole_table(comparison: RunComparison) -> Table:
         Column("verdict", 1, "word"),
         Column("gradients", 1, "text"),
     )
-    return Table(columns, [_row(entry) for entry in comparison.strategies])
+    scale = scale_of(entry.new.estimate("total") for entry in comparison.strategies)
+    return Table(columns, [_row(entry, scale) for entry in comparison.strategies])
 
 
-def _row(entry: StrategyComparison) -> tuple[Cell, ...]:
+def _row(entry: StrategyComparison, scale: TimeScale | None) -> tuple[Cell, ...]:
     nodes = entry.recomputed_nodes
     return (
         Cell(entry.label),
         *(_from(change) for change in (entry.saved_bytes, entry.peak_bytes)),
         Cell(_known(nodes.new), "" if nodes.base == nodes.new else f"from {_known(nodes.base)}"),
-        _split(time_text(entry.new, "total")),
+        _split(time_text(entry.new, "total", scale)),
         *_ratio(entry, "total"),
         Cell(_gradients(entry.gradients_identical)),
     )
@@ -69,10 +71,12 @@ def _from(change: Change) -> Cell:
 
 
 def _rows(entry: StrategyComparison) -> Iterator[tuple[Cell, ...]]:
+    both = (entry.base, entry.new)
+    scale = scale_of(row.estimate(phase) for row in both for phase in PHASES)
     for phase in PHASES:
-        if phase == "step" and not any(row.estimate(phase) for row in (entry.base, entry.new)):
+        if phase == "step" and not any(row.estimate(phase) for row in both):
             continue
-        times = [_split(time_text(row, phase)) for row in (entry.base, entry.new)]
+        times = [_split(time_text(row, phase, scale)) for row in both]
         yield (Cell(phase), *times, *_ratio(entry, phase))
     for name, change in (("saved", entry.saved_bytes), ("peak", entry.peak_bytes)):
         sizes = [Cell(units.size(known)) for known in (change.base, change.new)]

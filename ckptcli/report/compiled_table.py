@@ -5,7 +5,7 @@ Made for records that have a row of a program that was compiled whole.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from ckptcli import units
 from ckptcli.measure.compiled import Compiled, named
@@ -44,11 +44,20 @@ _OPERATIONS = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 
 def compiled_table(record: RunRecord) -> Table | None:
     """A row for each compiled program; None where there is none."""
-    rows = [_cells(row, row.compiled, record) for row in record.rows if row.compiled is not None]
+    known = [(row, row.compiled) for row in record.rows if row.compiled is not None]
+    scales = list(map(units.time_scale, zip(*(_times(*each) for each in known))))
+    rows = [_cells(*each, record, scales) for each in known]
     return Table(COLUMNS, rows) if rows else None
 
 
-def _cells(row: Row, known: Compiled, record: RunRecord) -> tuple[Cell, ...]:
+def _times(row: Row, known: Compiled) -> tuple[float | None, ...]:
+    """To the first call, and of every one after that."""
+    return known.lower_s, known.build_s, known.first_call_s, row.median_s("total")
+
+
+def _cells(
+    row: Row, known: Compiled, record: RunRecord, scales: Sequence[units.TimeScale | None]
+) -> tuple[Cell, ...]:
     plan = known.plan
     return tuple(
         map(
@@ -62,10 +71,7 @@ def _cells(row: Row, known: Compiled, record: RunRecord) -> tuple[Cell, ...]:
                 _named(known.asked_by_op),
                 _named(known.left_by_op),
                 operations(known.flops),
-                units.duration(known.lower_s),
-                units.duration(known.build_s),
-                units.duration(known.first_call_s),
-                units.duration(row.median_s("total")),
+                *map(units.duration, _times(row, known), scales),
             ),
         )
     )

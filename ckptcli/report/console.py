@@ -58,6 +58,12 @@ def render_run(
     return screen.render(*parts)
 
 
+def render(record: RunRecord, *, width: int = 120, verbose: bool = False) -> str:
+    """The record as `ckpt run` shows it, in plain text; for whoever has it in Python."""
+    text = render_run(record, Screen(width), verbose=verbose)
+    return "\n".join([text, *(f"warning: {warning}" for warning in record.warnings)])
+
+
 def render_pictures(record: RunRecord, screen: Screen) -> str:
     """The pictures alone, ready to print."""
     return screen.render(*[*_pictures(record, screen)][1:])

@@ -29,7 +29,15 @@ def statistics_table(strategy: str, phases: Mapping[str, Description], screen: S
 
 
 def _rows(description: Description) -> dict[str, str]:
-    duration = units.duration
+    seconds = (
+        *(description.median, description.low, description.high, description.least),
+        *(description.p5, description.p95, description.most, description.mean),
+    )
+    scale = units.time_scale(seconds)
+
+    def duration(time_s: float | None) -> str:
+        return units.duration(time_s, scale)
+
     return {
         "n": str(description.count),
         "median": duration(description.median),

@@ -48,7 +48,13 @@ def _table(rows: list[Mapping[str, int | float | None]], screen: Screen) -> Tabl
         Column(name.removesuffix("_s").replace("_", " "), _rank(rank, name))
         for rank, name in enumerate(rows[0])
     ]
-    shown = [[Cell(_cell(name, value)) for name, value in row.items()] for row in rows]
+    scales = {
+        name: units.time_scale(row[name] for row in rows) for name in rows[0] if name.endswith("_s")
+    }
+    shown = [
+        [Cell(_cell(value, name in scales, scales.get(name))) for name, value in row.items()]
+        for row in rows
+    ]
     return screen.draw(cells.Table(columns, shown))
 
 
@@ -57,7 +63,7 @@ def _rank(position: int, name: str) -> int:
     return position if len(name) < LONG_NAME else position + LONG_NAME
 
 
-def _cell(name: str, value: int | float | None) -> str:
+def _cell(value: int | float | None, is_time: bool, scale: units.TimeScale | None) -> str:
     if value is None:
         return units.UNKNOWN
-    return units.duration(value) if name.endswith("_s") else f"{value:,}"
+    return units.duration(value, scale) if is_time else f"{value:,}"

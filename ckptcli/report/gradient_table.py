@@ -80,10 +80,11 @@ def gradient_table(record: RunRecord) -> Table | None:
     """
     if _first_outcome(record.rows) is None:
         return None
+    scale = units.time_scale(row.median_s("total") for row in record.rows)
     return Table(
         [*point_columns(record), *COLUMNS],
         [
-            [*point_cells(row, record), *_cells(row, _first_outcome(rows), record)]
+            [*point_cells(row, record), *_cells(row, _first_outcome(rows), record, scale)]
             for rows in _by_program(record)
             for row in rows
         ],
@@ -95,7 +96,9 @@ def _first_outcome(rows: Sequence[Row]) -> Outcome | None:
     return next((o for o in outcomes if o is not None and o.gradient is not None), None)
 
 
-def _cells(row: Row, evidence: Outcome | None, record: RunRecord) -> tuple[Cell, ...]:
+def _cells(
+    row: Row, evidence: Outcome | None, record: RunRecord, scale: units.TimeScale | None
+) -> tuple[Cell, ...]:
     gradient = None if row.outcome is None else row.outcome.gradient
     exact = None if evidence is None or evidence.exact is None else evidence.exact[1]
     difference = None if evidence is None else evidence.finite_difference
@@ -107,7 +110,7 @@ def _cells(row: Row, evidence: Outcome | None, record: RunRecord) -> tuple[Cell,
         _distance(gradient, _plain_gradient(row, record), ".1e").lstrip("-"),
         units.UNKNOWN if row.saved_bytes is None else f"{row.saved_bytes} B",
         units.size(row.peak_bytes),
-        units.duration(row.median_s("total")),
+        units.duration(row.median_s("total"), scale),
         gradient_verdict(row, record),
     )
     return tuple(map(Cell, texts))

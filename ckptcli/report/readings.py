@@ -21,10 +21,12 @@ from ckptcli.report.run_table import (
     by_op,
     gradients_word,
     ratio_interval,
+    scale_of,
     time_verdict,
     total_ratio,
     verdict,
 )
+from ckptcli.units import TimeScale
 
 SHOWN_SHARE = 0.001
 """Of what is live, what makes up less than this is left out of its sentence."""
@@ -60,7 +62,7 @@ def _own_figures(row: Row, record: RunRecord) -> Iterator[str]:
     yield f"peak {units.size(row.peak_bytes)}"
     yield f"holds {units.size(row.saved_bytes)} for backward"
     if row.median_s("total") is not None:
-        yield f"takes {units.duration(row.median_s('total'))}"
+        yield f"takes {units.duration(row.median_s('total'), _scale(row))}"
     ratio = total_ratio(row)
     if ratio is not None:
         whose, word = _reference_name(row, record), time_verdict(row, record)
@@ -278,7 +280,7 @@ def _recomputation(row: Row) -> Iterator[str]:
 
 def _time_readings(row: Row, record: RunRecord) -> Iterator[str]:
     total, ratio = row.estimate("total"), total_ratio(row)
-    parts = [] if total is None else list(_spread(total))
+    parts = [] if total is None else list(_spread(total, _scale(row)))
     if ratio is not None:
         parts.append(f"{ratio_interval(ratio)} the time of {_reference_name(row, record)}")
         reference = record.reference_of(row)
@@ -293,14 +295,20 @@ def _time_readings(row: Row, record: RunRecord) -> Iterator[str]:
         yield f"forward + backward{step} {'; '.join(parts)}"
 
 
-def _spread(total: Estimate) -> Iterator[str]:
+def _scale(row: Row) -> TimeScale | None:
+    """What the times that are said of a row have in common."""
+    return scale_of([row.estimate("total")])
+
+
+def _spread(total: Estimate, scale: TimeScale | None) -> Iterator[str]:
     """The median with its interval, or without one where there are too few rounds for it."""
     if total.low is None or total.high is None:
-        yield units.duration(total.median)
+        yield units.duration(total.median, scale)
     else:
-        yield units.interval(total.median, total.low, total.high)
+        yield units.interval(total.median, total.low, total.high, scale)
     if total.least != total.most:
-        yield f"middle half within {total.iqr_share:.1%}, least {units.duration(total.least)}"
+        least = units.duration(total.least, scale)
+        yield f"middle half within {total.iqr_share:.1%}, least {least}"
 
 
 def _engine_readings(row: Row, record: RunRecord) -> Iterator[str]:

@@ -6,6 +6,7 @@ Screen, Markdown and page show these cells (`ckptcli.report.cells`).
 from __future__ import annotations
 
 import shlex
+from collections.abc import Iterable, Mapping
 
 from ckptcli import units
 from ckptcli.measure import OURS
@@ -13,13 +14,14 @@ from ckptcli.measure.memory import Memory
 from ckptcli.measure.point import shown_name, shown_value
 from ckptcli.measure.record import RunRecord
 from ckptcli.measure.row import PHASES, Row
-from ckptcli.measure.statistics import Ratio
+from ckptcli.measure.statistics import Estimate, Ratio
 from ckptcli.options.commands.run import RunOptions
 from ckptcli.options.effects import Subject, takes
 from ckptcli.options.listing import options_of
-from ckptcli.options.subjects import FUNCTION, MODULE, WORKLOAD
+from ckptcli.options.subjects import SUBJECTS, WORKLOAD
 from ckptcli.options.words import reproduction_words
 from ckptcli.report.cells import Cell, Column, Table
+from ckptcli.units import TimeScale
 
 STEP = Column("step", 10)
 """Of what is trained with an optimizer."""
@@ -64,7 +66,8 @@ def has_intervals(record: RunRecord) -> bool:
 
 def table(record: RunRecord) -> Table:
     """For each row of the record, where it stands and a cell for each of `COLUMNS`."""
-    whole = [dict(zip(COLUMNS, _cells(row, record))) for row in record.rows]
+    scales = {phase: scale_of(row.estimate(phase) for row in record.rows) for phase in PHASES}
+    whole = [dict(zip(COLUMNS, _cells(row, record, scales))) for row in record.rows]
     has_step = any(row.estimate("step") for row in record.rows)
     columns = [column for column in COLUMNS if has_step or column is not STEP]
     return Table(
@@ -87,13 +90,13 @@ def point_cells(row: Row, record: RunRecord) -> list[Cell]:
     return [Cell(units.UNKNOWN if value is None else shown_value(value)) for _, value in known]
 
 
-def _cells(row: Row, record: RunRecord) -> tuple[Cell, ...]:
+def _cells(row: Row, record: RunRecord, scales: Mapping[str, TimeScale | None]) -> tuple[Cell, ...]:
     return (
         Cell(record.name_of(row)),
         _saved(row.memory),
         _peak(row.memory),
         _recomputed(row),
-        *(_split(time_text(row, phase)) for phase in PHASES),
+        *(_split(time_text(row, phase, scale)) for phase, scale in scales.items()),
         _split(ratio_text(row, record)),
         Cell(time_verdict(row, record)),
         Cell(verdict(row, record)),
@@ -142,10 +145,19 @@ def _split(text: str) -> Cell:
     return Cell(middle, f"[{rest}" if known else "")
 
 
-def time_text(row: Row, phase: str) -> str:
-    """A median with its interval, or `n/a`."""
+def scale_of(estimates: Iterable[Estimate | None]) -> TimeScale | None:
+    """What medians that stand together have in common, and the intervals with them."""
+    known = [estimate for estimate in estimates if estimate is not None]
+    widths = [(e.high - e.low) / 2.0 for e in known if e.low is not None and e.high is not None]
+    return units.time_scale((estimate.median for estimate in known), widths)
+
+
+def time_text(row: Row, phase: str, scale: TimeScale | None = None) -> str:
+    """A median with its interval, or `n/a`; in the scale of what it stands with."""
     known = row.estimate(phase)
-    return units.UNKNOWN if known is None else units.interval(known.median, known.low, known.high)
+    if known is None:
+        return units.UNKNOWN
+    return units.interval(known.median, known.low, known.high, scale)
 
 
 def ratio_text(row: Row, record: RunRecord) -> str:
@@ -208,7 +220,8 @@ def command_line(record: RunRecord, reps: int | None = None) -> str | None:
     None where the record does not say how.
     """
     workload = record.config.get("workload_text", record.workload.get("name"))
-    if not isinstance(workload, str) or workload == "graph":
+    is_at_hand = "module" in record.workload and "module_text" not in record.config
+    if not isinstance(workload, str) or workload == "graph" or is_at_hand:
         return None
     from_file = ":" in workload  # which says the rest, but for what the command was given
     options = options_of(RunOptions)
@@ -233,11 +246,11 @@ def command_line(record: RunRecord, reps: int | None = None) -> str | None:
         "seed": record.seed,
         "reps": reps or max([1, *(len(row.samples) for row in record.rows)]),
     }
-    subject = Subject(WORKLOAD, record.title, frozenset(sizes), frozenset(engines))
-    if "module_text" in settings:
-        subject = Subject(MODULE, record.title)
-    if "function_text" in settings:
-        subject = Subject(FUNCTION, record.title)
+    if settings.get("memory_only"):
+        del measured["reps"]
+    name = record.workload.get("name")
+    kind = name if name in SUBJECTS else WORKLOAD
+    subject = Subject(kind, record.title, frozenset(sizes), frozenset(engines))
     named = [option for option in options if takes(subject, option)]
     words = reproduction_words(named, {**values, **sizes, **measured})
     return shlex.join(["ckpt", "run", *words])

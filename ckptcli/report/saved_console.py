@@ -1,12 +1,16 @@
-"""What is held after forward, for the eye: a table a strategy, largest first, with totals."""
+"""What is held after forward, for the eye: of each strategy a list, largest first, and sums."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from rich.table import Table
+
 from ckptcli import units
-from ckptcli.measure.saved import PartBytes, SavedTensor, total_of
+from ckptcli.measure.by_hand import PartBytes, total_of
+from ckptcli.measure.saved_list import SavedEntry, SavedList, SavedProgram, SavedTotal
 from ckptcli.report import cells
 from ckptcli.report.cells import Cell, Column
 from ckptcli.report.screen import Screen
@@ -16,52 +20,117 @@ WIDE = 100
 
 COLUMNS = (
     Column("node", 0),
-    Column("size", 1),
+    Column("size", 0),
+    Column("module", 1, "text", folds_to=9),
     Column("op", 2, "text"),
     Column("name", 3, "text"),
     Column("shape", 4, "text", folds_to=9),
     Column("made at", 5, "text", folds_to=16),
-    Column("freed after", 6, "text", folds_to=12),
-    Column("why", 7, "text", folds_to=12),
+    Column("function", 9, "text", folds_to=12),
+    Column("within", 10, "text", folds_to=9),
+    Column("held by", 6, "text", folds_to=12),
+    Column("freed after", 7, "text", folds_to=12),
+    Column("why", 8, "text", folds_to=12),
 )
-PLACE = COLUMNS[5]
-NAME = COLUMNS[3]
-"""Which is left out where the program names nothing."""
+PLACE = COLUMNS[6]
+
+BELOW = ("line", "function", "name")
+"""The sums that stand below a list, where they say more than it does."""
+
+Part = str | Table
 
 
-def render_saved(strategy: str, saved: Sequence[SavedTensor], screen: Screen) -> str:
-    """The table of one strategy, ready to print."""
-    total_bytes = sum(tensor.bytes for tensor in saved)
-    title = f"{strategy}: {units.count(len(saved), 'tensor')}, {units.size(total_bytes)} held"
-    if not saved:
-        return screen.render(title)
-    return screen.render(title, "", screen.draw(_table(saved, screen.width)))
+def render_saved(program: SavedProgram, by: str | None, depth: int | None, screen: Screen) -> str:
+    """The lists of a program, or with `by` their sums, ready to print."""
+    parts: list[Part] = [program.title]
+    for found in program.shown:
+        parts += ["", *_list(found, program.sums, by, depth, screen)]
+    return screen.render(*parts)
 
 
-def _table(saved: Sequence[SavedTensor], width: int) -> cells.Table:
-    named = any(tensor.name for tensor in saved)
-    longest = max(len(tensor.source) for tensor in saved)
+def _list(
+    found: SavedList, sums: Sequence[str], by: str | None, depth: int | None, screen: Screen
+) -> Iterator[Part]:
+    if found.reason is not None:
+        yield f"{found.strategy}: {units.UNKNOWN}: {found.reason}"
+        return
+    tensors, size = units.count(found.saved_tensors, "tensor"), units.size(found.saved_bytes)
+    yield f"{found.strategy}: {tensors}, {size} held{_not_held(found)}"
+    if not found.held:
+        return
+    if by is None:
+        tables = [_entries(found, screen.width), *_sums(found, sums)]
+    else:
+        tables = [_totals(found.totals(by, depth), by)]
+    for table in tables:
+        yield ""
+        yield screen.draw(table)
+    if found.by_hand:
+        yield _by_hand(found.by_hand, screen)
+
+
+def _not_held(found: SavedList) -> str:
+    """`; beside 5 arguments and 2 literals`, which are no memory of its own."""
+    kinds = Counter(entry.not_held_as for entry in found.saved if entry.not_held_as)
+    parts = [units.count(number, kind) for kind, number in sorted(kinds.items())]
+    return f"; beside {' and '.join(parts)}" if parts else ""
+
+
+def _entries(found: SavedList, width: int) -> cells.Table:
+    """A row an entry; a column that nothing is known for is left out."""
+    rows = [_row(entry) for entry in found.held]
+    longest = max(len(entry.words().made_at) for entry in found.held)
     is_whole = width >= WIDE and longest <= width // 3
     columns = [replace(c, folds_to=None) if c == PLACE and is_whole else c for c in COLUMNS]
-    whole = cells.Table(columns, [_row(tensor) for tensor in saved])
-    return whole if named else whole.without(NAME)
+    table = cells.Table(columns, rows)
+    for index, column in enumerate(columns):
+        if not any(row[index].text for row in rows):
+            table = table.without(column)
+    return table
 
 
-def _row(tensor: SavedTensor) -> list[Cell]:
+def _row(entry: SavedEntry) -> list[Cell]:
+    words = entry.words()
     texts = (
-        str(tensor.node),
-        units.size(tensor.bytes),
-        tensor.op or "",
-        tensor.name,
-        f"{list(tensor.shape)} {tensor.dtype}",
-        tensor.source,
-        tensor.freed_at or "never",
-        tensor.why,
+        words.node,
+        units.size(entry.bytes),
+        words.module,
+        words.op,
+        words.name,
+        f"{list(entry.shape)} {entry.dtype}",
+        words.made_at,
+        words.function,
+        words.within,
+        words.held_by,
+        words.freed_after,
+        words.why,
     )
     return [Cell(text) for text in texts]
 
 
-def render_by_hand(parts: Sequence[PartBytes], screen: Screen) -> str:
+def _sums(found: SavedList, sums: Sequence[str]) -> Iterator[cells.Table]:
+    """Those that say more than the list: of what several entries have in common."""
+    for by in BELOW:
+        totals = found.totals(by) if by in sums else []
+        if any(total.tensors > 1 for total in totals) and totals[0].share < 1.0:
+            yield _totals(totals, by)
+
+
+def _totals(totals: Sequence[SavedTotal], by: str) -> cells.Table:
+    columns = (
+        Column("size", 0),
+        Column("share", 1),
+        Column("tensors", 2),
+        Column(f"by {by}", 0, "text", folds_to=16),
+    )
+    rows = [
+        [Cell(units.size(t.bytes)), Cell(f"{t.share:.1%}"), Cell(str(t.tensors)), Cell(t.key)]
+        for t in totals
+    ]
+    return cells.Table(columns, rows)
+
+
+def _by_hand(parts: Sequence[PartBytes], screen: Screen) -> Table:
     """What is held beside what sweeps written by hand keep, part by part, in bytes."""
     table = screen.table("beside reverse sweeps written by hand, in bytes")
     for name in ("part", "held", "with residuals", "difference", "with replay"):
@@ -74,4 +143,4 @@ def render_by_hand(parts: Sequence[PartBytes], screen: Screen) -> str:
             f"{part.held_bytes - part.residual_bytes:+d}",
             str(part.replay_bytes),
         )
-    return screen.render(table)
+    return table

@@ -1,6 +1,13 @@
-"""What a training script in PyTorch uses of ckpt.
+"""What a training script in PyTorch uses of ckpt, a test as well.
 
-    from ckptcli.torch import Step
+    from ckptcli.torch import ledger, profile, render
+
+    record = profile(model, x, loss=loss, strategies=["remat"])
+    print(render(record))
+
+    with ledger(model) as account:
+        step()
+    assert account.peak < 2**30
 
 Nothing is loaded before it is used: a file that names its step can be read without PyTorch.
 """
@@ -11,10 +18,17 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ckptcli.peers.module_step import Step
+    from ckptcli.report.console import render
+    from ckptcli.torch.script import ledger, profile
 
-_HOMES = {"Step": "ckptcli.peers.module_step"}
+_HOMES = {
+    "Step": "ckptcli.peers.module_step",
+    "ledger": "ckptcli.torch.script",
+    "profile": "ckptcli.torch.script",
+    "render": "ckptcli.report.console",
+}
 
-__all__ = ["Step"]
+__all__ = ["Step", "ledger", "profile", "render"]
 
 
 def __getattr__(name: str) -> Any:

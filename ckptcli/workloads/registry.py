@@ -70,9 +70,12 @@ def experiment(name: str, *uses: str) -> Callable[[ExperimentFunction], Experime
 def options_without_effect(text: str) -> tuple[str, list[str]]:
     """The name of the workload in `text`, and the options that it does not look at.
 
-    Call after `open_workloads` or `open_experiment`.
+    Raises:
+        UnknownNameError, UsageError: no workload has this name.
     """
     name, _ = _name_and_argument(text)
+    if name not in _USES:
+        raise _unknown(text, name)
     used = {*_USES[name], "seed"}  # which draws the order of rounds and directions too
     return name, [o.name for o in options_of(WorkloadOptions) if o.name not in used]
 
@@ -115,6 +118,11 @@ def open_experiment(text: str, options: WorkloadOptions) -> Experiment | None:
     """
     name, argument = _name_and_argument(text)
     return _EXPERIMENTS[name](argument, options) if name in _EXPERIMENTS else None
+
+
+def is_experiment(text: str) -> bool:
+    """Whether the name stands for an experiment, which has no strategies."""
+    return _name_and_argument(text)[0] in _EXPERIMENTS
 
 
 def workload_names() -> list[str]:

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ckptcli.errors import UsageError
 
 if TYPE_CHECKING:
     from ckptcli.cli.line import Line
     from ckptcli.cli.subjects.base import Subject, SubjectOptions
+    from ckptcli.options.effects import Subject as Kind
 
 
 def subject_of(options: SubjectOptions, line: Line) -> Subject:
@@ -23,18 +24,29 @@ def subject_of(options: SubjectOptions, line: Line) -> Subject:
     Raises:
         UsageError: they mean two, or do not go together.
     """
+    return _meant(options)(options, line)
+
+
+def kind_of(options: SubjectOptions) -> Kind:
+    """What options mean for the subject; a workload must have been named rightly.
+
+    Raises:
+        UnknownNameError, UsageError: no such workload, or two subjects.
+    """
+    return _meant(options).kind(options)
+
+
+def _meant(options: SubjectOptions) -> type[Subject]:
     meant = {words: kind for kind in _kinds() if (words := kind.named_by(options)) is not None}
     if len(meant) > 1:
         first, second, *_ = meant
         raise UsageError(f"{first} and {second} are two programs", "leave out one")
     from ckptcli.cli.subjects.workload import SUBJECT as WORKLOAD
 
-    kind: type[Any] = next(iter(meant.values()), WORKLOAD)
-    subject: Subject = kind(options, line)
-    return subject
+    return next(iter(meant.values()), WORKLOAD)
 
 
-def _kinds() -> list[type[Any]]:
+def _kinds() -> list[type[Subject]]:
     modules = [importlib.import_module(f"{__name__}.{name}") for name in _names()]
     return [module.SUBJECT for module in modules if hasattr(module, "SUBJECT")]
 

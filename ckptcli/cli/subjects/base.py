@@ -7,6 +7,7 @@ of its concern.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Protocol, TypeAlias
@@ -17,13 +18,16 @@ if TYPE_CHECKING:
     from ckptcli.measure.check import CheckedProgram
     from ckptcli.measure.record import RunRecord
     from ckptcli.measure.rounds import Plan
+    from ckptcli.measure.saved_list import SavedProgram
     from ckptcli.options.commands.check import CheckOptions
     from ckptcli.options.commands.run import RunOptions
     from ckptcli.options.commands.saved import SavedOptions
+    from ckptcli.options.commands.sweep import SweepOptions
+    from ckptcli.options.effects import Subject as Kind
     from ckptcli.options.option import Option
     from ckptcli.peers.base import Engine
 
-    SubjectOptions: TypeAlias = RunOptions | CheckOptions | SavedOptions
+    SubjectOptions: TypeAlias = RunOptions | CheckOptions | SavedOptions | SweepOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +68,14 @@ class Subject(Protocol):
     def named_by(options: SubjectOptions) -> str | None:
         """The words that mean such a subject; None where there are none, as for the workload."""
 
+    @staticmethod
+    def kind(options: SubjectOptions) -> Kind:
+        """What options mean for it."""
+
+    @property
+    def sums(self) -> Sequence[str]:
+        """By what `ckpt saved` can take sums of what it lists."""
+
     def profile(self, options: RunOptions) -> Profile:
         """What `ckpt run` measures of it.
 
@@ -78,15 +90,15 @@ class Subject(Protocol):
             CkptError: it cannot be opened, or fails.
         """
 
-    def saved(self, options: SavedOptions, engines: Sequence[Engine]) -> None:
-        """`ckpt saved`. The threads are set.
+    def saved(self, options: SavedOptions, engines: Sequence[Engine]) -> Iterator[SavedProgram]:
+        """What `ckpt saved` lists of it, a program after another. The threads are set.
 
         Raises:
             CkptError: it cannot be opened, or fails.
         """
 
 
-class Profile(Protocol):
+class Profile(ABC):
     """A subject in one `ckpt run`: opened after the threads are set and the libraries are there.
 
     Attributes:
@@ -96,14 +108,17 @@ class Profile(Protocol):
         has_reference: whether changes can be asked for.
     """
 
-    modules: ClassVar[Sequence[str]]
-    has_pass: ClassVar[bool]
+    modules: ClassVar[Sequence[str]] = ()
+    has_pass: ClassVar[bool] = False
     row_names: Sequence[str]
     has_reference: bool
 
     def instead(self, stops: Stops) -> int | None:
         """Carry out what the options stand for if that is no profile; the exit code, or None."""
+        del stops
+        return None
 
+    @abstractmethod
     def open(self, engines: Sequence[Engine]) -> list[str]:
         """Open what is measured, and refuse what cannot be; warnings.
 
@@ -111,12 +126,16 @@ class Profile(Protocol):
             CkptError: it cannot be opened.
         """
 
+    @abstractmethod
     def takes(self, option: Option) -> bool:
         """Whether the option has an effect on what is measured; call after `open`."""
 
     def before(self, stdout_is_data: bool) -> list[str]:
         """What comes before the first pass; warnings."""
+        del stdout_is_data
+        return []
 
+    @abstractmethod
     def measure(self, measurement: Measurement) -> RunRecord:
         """The record.
 

@@ -5,21 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
-import click
-
-from ckptcli.cli.json_output import print_json_line
-from ckptcli.cli.screens import open_screen
 from ckptcli.cli.streams import warn
+from ckptcli.cli.subjects.base import Profile
 from ckptcli.errors import UsageError
 from ckptcli.options.effects import Subject, takes, without_effect
 from ckptcli.options.subjects import FUNCTION
 
 if TYPE_CHECKING:
     from ckptcli.cli.line import Line
-    from ckptcli.cli.stops import Stops
     from ckptcli.cli.subjects.base import Measurement, SubjectOptions
     from ckptcli.measure.check import CheckedProgram
     from ckptcli.measure.record import RunRecord
+    from ckptcli.measure.saved_list import SavedProgram
     from ckptcli.options.commands.check import CheckOptions
     from ckptcli.options.commands.run import RunOptions
     from ckptcli.options.commands.saved import SavedOptions
@@ -44,6 +41,17 @@ class FunctionSubject:
         text = options.function.function_text
         return None if text is None else f"--function {text}"
 
+    @staticmethod
+    def kind(options: SubjectOptions) -> Subject:
+        del options
+        return KIND
+
+    @property
+    def sums(self) -> Sequence[str]:
+        from ckptcli.measure.function_saved import SUMS
+
+        return SUMS
+
     def profile(self, options: RunOptions) -> FunctionProfile:
         return FunctionProfile(self, options)
 
@@ -60,25 +68,15 @@ class FunctionSubject:
         checks = list(checked.checks(strategies or checked.default()))
         yield CheckedProgram(checked.title, checks, FUNCTION)
 
-    def saved(self, options: SavedOptions, engines: Sequence[Engine]) -> None:
-        from ckptcli.measure.function_saved import saved_object
+    def saved(self, options: SavedOptions, engines: Sequence[Engine]) -> Iterator[SavedProgram]:
         from ckptcli.peers.function_strategies import parse_function_strategy
-        from ckptcli.peers.jax_function_saved import saved_by_strategy
-        from ckptcli.report.function_saved_console import render_function_saved
+        from ckptcli.peers.jax_function_saved import saved_by_function
 
+        del engines
         names = dict.fromkeys(options.strategies.strategy_texts)
         strategies = [parse_function_strategy(name) for name in names]
         warn(self.notes, options.notes.quiet)
-        saved = saved_by_strategy(self.text, strategies)
-        warn(saved.notes, options.notes.quiet)
-        if options.data.as_json:
-            print_json_line(saved_object(saved.title, saved.as_it_is, saved.held))
-            return
-        screen = open_screen(options.screen)
-        click.echo(screen.render(saved.title), nl=False, color=True)
-        shown = saved.held or {saved.name: saved.as_it_is}
-        for name, held in shown.items():
-            click.echo(render_function_saved(name, held, screen), nl=False, color=True)
+        yield saved_by_function(self.text, strategies)
 
 
 def _engines(text: str, names: Sequence[str]) -> Sequence[str]:
@@ -96,11 +94,10 @@ def _engines(text: str, names: Sequence[str]) -> Sequence[str]:
     return tuple(dict.fromkeys(names)) or (ENGINE,)
 
 
-class FunctionProfile:
+class FunctionProfile(Profile):
     """What a run measures of a function; see `Profile`."""
 
     modules: ClassVar[Sequence[str]] = ("ckptcli.profiling.own_program",)
-    has_pass: ClassVar[bool] = False
 
     def __init__(self, subject: FunctionSubject, options: RunOptions) -> None:
         from ckptcli.peers.function_strategies import function_strategies
@@ -117,20 +114,12 @@ class FunctionProfile:
         self.has_reference = len(self.row_names) > 1
         self._engines: Sequence[Engine] = ()
 
-    def instead(self, stops: Stops) -> int | None:
-        del stops
-        return None
-
     def open(self, engines: Sequence[Engine]) -> list[str]:
         self._engines = engines
         return self._subject.notes
 
     def takes(self, option: Option) -> bool:
         return takes(KIND, option)
-
-    def before(self, stdout_is_data: bool) -> list[str]:
-        del stdout_is_data
-        return []
 
     def measure(self, measurement: Measurement) -> RunRecord:
         from ckptcli.profiling.function_profile import profile_function

@@ -6,21 +6,18 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
-import click
-
-from ckptcli.cli.json_output import print_json_line
-from ckptcli.cli.screens import open_screen
 from ckptcli.cli.streams import warn
+from ckptcli.cli.subjects.base import Profile
 from ckptcli.errors import UsageError
 from ckptcli.options.effects import Subject, takes, without_effect
 from ckptcli.options.subjects import MODULE
 
 if TYPE_CHECKING:
     from ckptcli.cli.line import Line
-    from ckptcli.cli.stops import Stops
     from ckptcli.cli.subjects.base import Measurement, SubjectOptions
     from ckptcli.measure.check import CheckedProgram
     from ckptcli.measure.record import RunRecord
+    from ckptcli.measure.saved_list import SavedProgram
     from ckptcli.options.commands.check import CheckOptions
     from ckptcli.options.commands.run import RunOptions
     from ckptcli.options.commands.saved import SavedOptions
@@ -53,6 +50,17 @@ class ModuleSubject:
         text = options.peers.module_text
         return None if text is None else f"--module {text}"
 
+    @staticmethod
+    def kind(options: SubjectOptions) -> Subject:
+        del options
+        return KIND
+
+    @property
+    def sums(self) -> Sequence[str]:
+        from ckptcli.measure.module_saved import SUMS
+
+        return SUMS
+
     def profile(self, options: RunOptions) -> ModuleProfile:
         return ModuleProfile(self, options)
 
@@ -66,30 +74,18 @@ class ModuleSubject:
         strategies = checked.strategies(options.strategies.strategy_texts)
         yield CheckedProgram(checked.title, list(checked.checks(strategies)), MODULE)
 
-    def saved(self, options: SavedOptions, engines: Sequence[Engine]) -> None:
-        from ckptcli.measure.module_saved import saved_object
-        from ckptcli.profiling.module_saved import HeldByModule
-        from ckptcli.report.module_saved_console import render_module_saved
+    def saved(self, options: SavedOptions, engines: Sequence[Engine]) -> Iterator[SavedProgram]:
+        from ckptcli.profiling.module_saved import saved_under_strategies
 
         warn(self.notes, options.notes.quiet)
         names, seed = options.strategies.strategy_texts, options.workload.seed
-        found = HeldByModule(self.request, seed, engines[0], names)
-        warn(found.notes, options.notes.quiet)
-        by, depth = options.totals.by_text, options.totals.depth
-        if options.data.as_json:
-            print_json_line(saved_object(found.title, found.held, depth))
-            return
-        screen = open_screen(options.screen)
-        click.echo(screen.render(found.title), nl=False, color=True)
-        for name, held in found.held.items():
-            click.echo(render_module_saved(name, held, by, depth, screen), nl=False, color=True)
+        yield saved_under_strategies(self.request, seed, engines[0], names)
 
 
-class ModuleProfile:
+class ModuleProfile(Profile):
     """What a run measures of a module; see `Profile`."""
 
     modules: ClassVar[Sequence[str]] = ("ckptcli.profiling.module_profile",)
-    has_pass: ClassVar[bool] = False
 
     def __init__(self, subject: ModuleSubject, options: RunOptions) -> None:
         from ckptcli.peers.module_strategies import module_strategies
@@ -103,20 +99,12 @@ class ModuleProfile:
         self.has_reference = len(self._strategies) > 1
         self._engine: Engine
 
-    def instead(self, stops: Stops) -> int | None:
-        del stops
-        return None
-
     def open(self, engines: Sequence[Engine]) -> list[str]:
         (self._engine,) = engines
         return self._notes
 
     def takes(self, option: Option) -> bool:
         return takes(KIND, option)
-
-    def before(self, stdout_is_data: bool) -> list[str]:
-        del stdout_is_data
-        return []
 
     def measure(self, measurement: Measurement) -> RunRecord:
         from ckptcli.profiling.fake_profile import profile_shapes

@@ -9,14 +9,17 @@ from typing import TYPE_CHECKING
 
 from ckptcli.errors import UsageError
 from ckptcli.options.commands.saved import SavedOptions
+from ckptcli.options.subjects import WORKLOAD
 
 if TYPE_CHECKING:
     from ckptcli.cli.line import Line
     from ckptcli.cli.subjects.base import SubjectOptions
     from ckptcli.cli.workload_profile import WorkloadProfile
     from ckptcli.measure.check import CheckedProgram
+    from ckptcli.measure.saved_list import SavedProgram
     from ckptcli.options.commands.check import CheckOptions
     from ckptcli.options.commands.run import RunOptions
+    from ckptcli.options.effects import Subject
     from ckptcli.peers.base import Engine
 
 
@@ -25,7 +28,7 @@ class WorkloadSubject:
 
     def __init__(self, options: SubjectOptions, line: Line) -> None:
         self._line = line
-        self.engine_names = options.peers.engine_names
+        self.engine_names: Sequence[str] = options.peers.engine_names
         if self.engine_names and isinstance(options, SavedOptions):
             raise UsageError(
                 f"--engine {self.engine_names[0]} needs --module here",
@@ -37,6 +40,18 @@ class WorkloadSubject:
         del options
         return None
 
+    @staticmethod
+    def kind(options: SubjectOptions) -> Subject:
+        from ckptcli.cli.programs import subject_of
+
+        return subject_of(WORKLOAD, options.program.workload_text, options.peers.engine_names)
+
+    @property
+    def sums(self) -> Sequence[str]:
+        from ckptcli.measure.saved import SUMS
+
+        return SUMS
+
     def profile(self, options: RunOptions) -> WorkloadProfile:
         from ckptcli.cli.workload_profile import WorkloadProfile
 
@@ -47,11 +62,11 @@ class WorkloadSubject:
 
         return checked_workload(options, self._line, engines)
 
-    def saved(self, options: SavedOptions, engines: Sequence[Engine]) -> None:
+    def saved(self, options: SavedOptions, engines: Sequence[Engine]) -> Iterator[SavedProgram]:
         from ckptcli.cli.workload_saved import saved_by_workload
 
         del engines
-        saved_by_workload(options, self._line)
+        return saved_by_workload(options, self._line)
 
 
 SUBJECT = WorkloadSubject

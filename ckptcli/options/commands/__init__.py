@@ -10,6 +10,7 @@ import importlib
 from ckptcli.options.group import Options
 
 COMMANDS = {
+    "sweep": "ckptcli.options.commands.sweep:SweepOptions",
     "run": "ckptcli.options.commands.run:RunOptions",
     "log": "ckptcli.options.commands.log:LogOptions",
     "check": "ckptcli.options.commands.check:CheckOptions",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ckptcli.options.group import Options, group
-from ckptcli.options.measuring import RoundOptions, ThresholdOptions
+from ckptcli.options.measuring import DeviceMemoryOptions, RoundOptions, ThresholdOptions
 from ckptcli.options.output import (
     ExportOptions,
     GateOptions,
@@ -42,6 +42,7 @@ class RunOptions(Options):
     shapes: ShapeOptions = group(ShapeOptions)
     training: TrainingOptions = group(TrainingOptions)
     rounds: RoundOptions = group(RoundOptions)
+    limit: DeviceMemoryOptions = group(DeviceMemoryOptions)
     threshold: ThresholdOptions = group(ThresholdOptions)
     data: JsonOptions = group(
         JsonOptions, as_json={"help": "Print one JSON object, schema ckpt.run/1."}

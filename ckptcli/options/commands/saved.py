@@ -24,11 +24,12 @@ class TotalOptions(Options):
 
     by_text: str | None = option(
         None,
-        "With --module: sums and shares by this instead of the list.",
+        "Sums and shares by this instead of the list; modules and types are of --module, functions "
+        "of --function.",
         section="Output",
         key="by",
-        choices=("module", "type", "op", "line"),
-        subjects=frozenset({MODULE}),
+        choices=("module", "type", "op", "line", "function", "name"),
+        subjects=frozenset({WORKLOAD, FUNCTION, MODULE}),
     )
     depth: int | None = option(
         None,

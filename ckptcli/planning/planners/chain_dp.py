@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from math import gcd
 
-from ckptcli.planning.chain_floor import floor_of
 from ckptcli.planning.planners.base import Draft, Planner, Request
 from ckptcli.planning.planners.registry import register
 from ckptcli.planning.problems.chain import ChainProblem
@@ -33,15 +32,13 @@ class ChainDynamicProgram(Planner):
     def draft(self, problem: ChainProblem, request: Request) -> Draft:
         from ckptcli.planning.chain_table import ChainTable
 
-        floor = floor_of(problem)
-        if request.budget is None or request.budget < floor.bytes:
-            return Draft(floor=floor)
-        unit = _unit(problem, request.budget)
-        units = request.budget // unit
+        budget = problem.whole_size if request.budget is None else request.budget
+        unit = _unit(problem, budget)
+        units = budget // unit
         table = ChainTable(problem, units, unit)
         if table.cost(1, problem.stages, table.whole) == float("inf"):
-            return Draft(floor=floor)
-        return Draft(table.schedule, floor=floor)
+            return Draft()
+        return Draft(table.schedule)
 
 
 def _unit(problem: ChainProblem, budget: int) -> int:

@@ -41,10 +41,7 @@ class Exact(Planner):
 
     def draft(self, problem: DagProblem, request: Request) -> Draft:
         view = DagView(problem)
-        floor = floor_of(view, request.deadline.part(0.2))
-        budget = sum(view.size) + max(view.workspace) if request.budget is None else request.budget
-        if budget < floor.bytes:
-            return Draft(floor=floor)
+        budget = view.whole_size if request.budget is None else request.budget
         in_order = _in_order(view, budget, request)
         below = request.best_cost if in_order.cost is None else in_order.cost
         any_order = DagSearch(view, budget).run(request.deadline, below)
@@ -54,7 +51,6 @@ class Exact(Planner):
         return Draft(
             None if path is None else view.schedule(moves_of(path)),
             lower_bound=any_order.lower_bound,
-            floor=floor,
             limits=() if any_order.is_complete else (TIME, *((ORDER,) if in_order.states else ())),
         )
 

@@ -28,10 +28,7 @@ class ExactChain(Planner):
         return f"{problem.stages} stages; it takes {MOST_STAGES}"
 
     def draft(self, problem: ChainProblem, request: Request) -> Draft:
-        floor = floor_of(problem)
-        budget = _everything(problem) if request.budget is None else request.budget
-        if budget < floor.bytes:
-            return Draft(floor=floor)
+        budget = problem.whole_size if request.budget is None else request.budget
         found = ChainSearch(problem, budget).run(request.deadline, request.best_cost)
         path = found.path
         if path is None and found.lower_bound is None and found.is_complete:
@@ -39,7 +36,6 @@ class ExactChain(Planner):
         return Draft(
             None if path is None else lambda: actions_of(path),
             lower_bound=found.lower_bound,
-            floor=floor,
             limits=() if found.is_complete else (TIME,),
         )
 
@@ -54,8 +50,3 @@ class ExactChain(Planner):
                 break
             least = Floor(search.blocked or least.bytes + 1)
         return Draft(floor=least, limits=(TIME,))
-
-
-def _everything(problem: ChainProblem) -> int:
-    workspace = max(*problem.of, *problem.ob)
-    return sum(problem.A) + sum(problem.B) + sum(problem.D) + workspace

@@ -51,6 +51,11 @@ class ChainProblem:
         return sum(self.uf) + sum(self.ub)
 
     @property
+    def whole_size(self) -> int:
+        """What every tensor takes together, and the largest workspace: enough for any plan."""
+        return sum((*self.A, *self.B, *self.D)) + max(*self.of, *self.ob)
+
+    @property
     def title(self) -> str:
         """`chain of 6 stages`."""
         return f"chain of {self.stages} stage{'' if self.stages == 1 else 's'}"

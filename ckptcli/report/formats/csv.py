@@ -52,14 +52,14 @@ class CsvExporter:
     def render(self, record: RunRecord) -> str:
         stream = io.StringIO()
         writer = csv.writer(stream, lineterminator="\n")
-        writer.writerow([*HEADER, *(_as_text(shown_name(name)) for name in record.varying)])
+        writer.writerow([*HEADER, *(as_text(shown_name(name)) for name in record.varying)])
         for row in record.rows:
             point = [row.point.get(name) for name in record.varying]
             writer.writerows([*cells, *point] for cells in _rows(record.name_of(row), row))
         return stream.getvalue()
 
 
-def _as_text(name: str) -> str:
+def as_text(name: str) -> str:
     """A spreadsheet takes a cell that begins so for a formula; an apostrophe says it is text."""
     shown = visible(name)
     return f"'{shown}" if shown.startswith(_FORMULA) else shown
@@ -80,7 +80,7 @@ def _compiled(row: Row) -> tuple[object, ...]:
 
 
 def _rows(name: str, row: Row) -> Iterator[tuple[object, ...]]:
-    shown = _as_text(name)
+    shown = as_text(name)
     rounds: Counter[int] = Counter()
     for phase, samples in (("warmup", row.passes.warmup), ("counted", row.samples)):
         for sample in samples:

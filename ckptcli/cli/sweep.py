@@ -1,0 +1,158 @@
+"""`ckpt sweep`: many points, each measured as `ckpt run` measures one, and kept as it comes."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from ckptcli.cli.command import options_command
+from ckptcli.cli.standard_streams import reader_may_leave
+from ckptcli.cli.streams import Progress, note, warn
+from ckptcli.errors import UsageError
+from ckptcli.exit_codes import DONE, FAILED, FAILED_CONDITION, UNTRUSTWORTHY, WRONG
+
+if TYPE_CHECKING:
+    from ckptcli.cli.line import Line
+    from ckptcli.cli.stops import Stops
+    from ckptcli.cli.sweep_tasks import Planned
+    from ckptcli.measure.conditions import Condition
+    from ckptcli.options.commands.sweep import SweepOptions
+    from ckptcli.report.sweep_files import Swept
+    from ckptcli.sweep.result import SweepResult
+    from ckptcli.sweep.store import Folder
+
+WORST_FIRST = (WRONG, FAILED, FAILED_CONDITION, UNTRUSTWORTHY, DONE)
+
+
+@options_command("sweep")
+def command(options: SweepOptions, line: Line) -> int:
+    """Profile many points: sizes, dtypes, libraries, each under each strategy.
+
+    Every number of `ckpt run` may be a list, and the points are their combinations. Each is
+    measured in a process of its own and kept in the folder of --out, where an interrupted sweep
+    goes on.
+
+    \b
+    ckpt sweep -n 64..1024:x2 -l 4,8 --out sweep          resumes where it was interrupted
+    ckpt sweep -n 64..512:+64 --memory-only               memory alone, one point a core
+    ckpt sweep --grid configs/seed-burn-sizes.toml        a grid under version control
+    """
+    from ckptcli.cli.stops import Stops
+    from ckptcli.cli.sweep_tasks import planned, with_grid
+    from ckptcli.measure.conditions import parse_condition
+
+    options = with_grid(options, line)
+    gates = [parse_condition(text) for text in options.gates.conditions]
+    plan = planned(options)
+    with reader_may_leave(), _folder(options) as folder, Stops(None) as stops:
+        return _swept(options, plan, folder, gates, stops)
+    return stops.exit_code
+
+
+@contextmanager
+def _folder(options: SweepOptions) -> Iterator[Folder]:
+    """The folder of --out; without it one that is gone afterwards."""
+    from ckptcli.sweep.store import Folder
+
+    path = options.results.out_path
+    if path is not None:
+        yield Folder(Path(path))
+        return
+    if options.results.retry:
+        raise UsageError("--retry has no effect without --out", "name the folder of the sweep")
+    with tempfile.TemporaryDirectory(prefix="ckpt-sweep-") as temporary:
+        yield Folder(Path(temporary))
+
+
+def _swept(
+    options: SweepOptions,
+    plan: Planned,
+    folder: Folder,
+    gates: Sequence[Condition],
+    stops: Stops,
+) -> int:
+    from ckptcli.cli.exports import Exports
+    from ckptcli.report.sweep_files import Swept, sweep_exporter_for
+    from ckptcli.sweep.laws.of_sweep import laws_of
+    from ckptcli.sweep.result import SweepResult
+
+    with Exports(options.export, options.data, sweep_exporter_for) as exports:
+        try:
+            _measure(options, plan, folder)
+        except KeyboardInterrupt:
+            if not stops.exit_code:
+                raise
+        stops.measured()
+        sweep = SweepResult(plan.title, plan.axes, list(folder.results(plan.tasks)))
+        swept = Swept(sweep, laws_of(sweep))
+        exports.write(swept)
+        if exports.to_stdout is not None:
+            exports.print(swept)
+        else:
+            _print(options, swept)
+        _tell(options, sweep)
+        exports.check()
+        return stops.exit_code or _exit_code(sweep, gates, options.strictness.strict)
+
+
+def _measure(options: SweepOptions, plan: Planned, folder: Folder) -> None:
+    """Whatever is not in the folder yet."""
+    from ckptcli.sweep.engines import engine_class
+    from ckptcli.sweep.engines.base import Request
+    from ckptcli.sweep.running import run_tasks, to_measure
+
+    tasks = to_measure(plan.tasks, folder, options.results.retry)
+    kept = len(plan.tasks) - len(tasks)
+    if kept:
+        note(f"{kept} of {len(plan.tasks)} points are there already", options.notes.quiet)
+    request = Request(options.rounds.memory_only, options.rounds.timeout_s)
+    engine = engine_class(options.place.engine_place)(request)
+    progress = Progress(options.notes.quiet)
+
+    def tell(done: int, most: int, text: str) -> None:
+        progress.estimate(text)
+        progress.tell("points", done, most)
+
+    try:
+        run_tasks(tasks, folder, engine, tell)
+    finally:
+        progress.end()
+
+
+def _print(options: SweepOptions, swept: Swept) -> None:
+    if options.data.as_json:
+        from ckptcli.cli.json_output import print_json
+        from ckptcli.sweep.sweep_json import sweep_object
+
+        print_json(sweep_object(swept.sweep, swept.laws))
+        return
+    from ckptcli.cli.screens import open_screen
+    from ckptcli.report.sweep_console import render_sweep
+
+    text = render_sweep(swept.sweep, swept.laws, open_screen(options.screen))
+    click.echo(text, nl=False, color=True)
+
+
+def _tell(options: SweepOptions, sweep: SweepResult) -> None:
+    """What the points themselves warn of, once, and what another version measured."""
+    from ckptcli.sweep.running import stale
+
+    records = [point.record for point in sweep.points if point.record is not None]
+    warn(stale(sweep.points), options.notes.quiet)
+    warn(dict.fromkeys(text for r in records for text in r.warnings), options.notes.quiet)
+
+
+def _exit_code(sweep: SweepResult, gates: Sequence[Condition], strict: bool) -> int:
+    """The worst of what the points would end with, each as a run of its own."""
+    from ckptcli.cli.runs import exit_code_of
+
+    codes = {FAILED if point.status == "failed" else DONE for point in sweep.points}
+    for record in filter(None, (point.placed() for point in sweep.points)):
+        failed = FAILED if record.failures else DONE
+        codes.add(exit_code_of(record, gates, strict, failed))
+    return next(code for code in WORST_FIRST if code in codes)

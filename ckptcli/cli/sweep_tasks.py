@@ -1,0 +1,174 @@
+"""The points that a command line stands for: lists, conditions and a grid file made into tasks."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ckptcli.cli.click_options import type_of
+from ckptcli.cli.line import ENVIRONMENT, FLAG
+from ckptcli.cli.settings import checked_defaults
+from ckptcli.config import named_config
+from ckptcli.errors import ConfigError, UsageError
+from ckptcli.options.commands.run import RunOptions
+from ckptcli.options.commands.sweep import SweepOptions
+from ckptcli.options.effects import Subject, takes
+from ckptcli.options.listing import built, options_of, values_of
+from ckptcli.options.option import Option
+from ckptcli.options.points import combined, lists_of
+from ckptcli.options.subjects import WORKLOAD
+from ckptcli.options.words import child_words
+from ckptcli.sweep.tasks import Task, files_in, key_of
+from ckptcli.sweep.where import Where
+
+if TYPE_CHECKING:
+    from ckptcli.cli.line import Line
+
+MOST_TASKS = 10_000
+LISTS = ("integers", "numbers", "words")
+_FILES = ("workload_text", "module_text", "function_text")
+_NOT_OF_A_POINT = {"as_json": True, "quiet": False}
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """What a sweep is to measure.
+
+    Attributes:
+        title: what is swept over, in words.
+        axes: the options that have several values, by their names.
+        tasks: a task a point, each of another key.
+    """
+
+    title: str
+    axes: Sequence[str]
+    tasks: Sequence[Task]
+
+
+def with_grid(options: SweepOptions, line: Line) -> SweepOptions:
+    """The options, with those of `--grid` where neither the command line nor a variable has them.
+
+    Raises:
+        ConfigError: the file is absent or wrong.
+    """
+    path = options.axes.grid_path
+    if path is None:
+        return options
+    known = {option.key: option for option in options_of(SweepOptions)}
+    found = named_config(Path(path))
+    table = found.document.get("ckpt")
+    if not isinstance(table, dict):
+        raise ConfigError(f"grid file `{path}` has no table [ckpt]", "write the options in one")
+    texts = {name: _as_text(known.get(name.replace("_", "-")), v) for name, v in table.items()}
+    read = checked_defaults(replace(found, document={"ckpt": texts}), known)
+    for unknown in read.unknown:
+        raise ConfigError(f"grid file `{path}`: {unknown}")
+    settled = {name for name, origin in line.origins.items() if origin in (FLAG, ENVIRONMENT)}
+    values = {
+        known[key].name: _converted(known[key], value)
+        for key, value in read.values.items()
+        if known[key].name not in settled
+    }
+    return built(SweepOptions, {**values_of(options), **values})
+
+
+def _as_text(option: Option | None, value: Any) -> Any:
+    """A list of TOML as the text of one, where the option takes that."""
+    if option is not None and option.kind in LISTS and isinstance(value, list):
+        return ",".join(map(str, value))
+    return value
+
+
+def _converted(option: Option, value: Any) -> Any:
+    convert = type_of(option).convert
+    if isinstance(value, list):
+        return tuple(convert(item, None, None) for item in value)
+    return value if option.kind == "boolean" else convert(value, None, None)
+
+
+def planned(options: SweepOptions) -> Planned:
+    """The tasks of a sweep, at least one.
+
+    Raises:
+        UsageError: lists that what is swept does not take, no point that `--where` leaves, or too
+            many.
+    """
+    subject = _subject(options)
+    known, values = options_of(SweepOptions), values_of(options)
+    lists = lists_of([option for option in known if option.kind in LISTS], values)
+    several = {name: found for name, found in lists.items() if len(found) > 1}
+    _check_taken(subject, [option for option in known if option.name in several])
+    points = combined(lists, MOST_TASKS, options.axes.zipped)
+    if options.axes.where_text is not None:
+        where = Where(options.axes.where_text)
+        points = [p for p in points if where.holds(_places(known, {**values, **p}))]
+        if not points:
+            raise UsageError(f"--where `{where.text}` leaves no point", "ask for less")
+    tasks = [_task(options, point, several) for point in points]
+    return Planned(
+        _title(options, several), list(several), list({t.key: t for t in tasks}.values())
+    )
+
+
+def _subject(options: SweepOptions) -> Subject:
+    """What is swept.
+
+    Raises:
+        UsageError: an experiment, which has no strategies.
+        UnknownNameError: no workload has this name.
+    """
+    from ckptcli.cli.subjects import kind_of
+    from ckptcli.workloads.registry import is_experiment
+
+    subject, text = kind_of(options), options.program.workload_text
+    if subject.kind == WORKLOAD and is_experiment(text):
+        raise UsageError(
+            f"workload `{text}` is an experiment without strategies, which is not swept over",
+            f"use `ckpt run --workload {text}`",
+        )
+    return subject
+
+
+def _check_taken(subject: Subject, lists: Sequence[Option]) -> None:
+    for option in lists:
+        if not takes(subject, option):
+            raise UsageError(
+                f"{option.flag} has no effect on {subject.title}, and so is nothing to sweep over",
+                "leave it out",
+            )
+
+
+def _places(options: Sequence[Option], values: Mapping[str, Any]) -> dict[str, Any]:
+    """What a condition may ask for: sizes and words; one that is not given is what its help says,
+    as `batch` is `n`.
+    """
+    names = {option.name: option for option in options if option.kind in LISTS}
+    found = {
+        name: values.get(option.default_text) if values[name] is None else values[name]
+        for name, option in names.items()
+    }
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def _task(options: SweepOptions, point: Mapping[str, Any], several: Mapping[str, Any]) -> Task:
+    taken = {option.name for option in options_of(RunOptions)}
+    values = {**values_of(options), **point, **_NOT_OF_A_POINT}
+    run = built(RunOptions, {name: value for name, value in values.items() if name in taken})
+    words = child_words(options_of(RunOptions), values_of(run))
+    if run.rounds.processes > 1:
+        words += ["--processes", str(run.rounds.processes)]
+    key = key_of(words, files_in([values[name] for name in _FILES]))
+    if run.rounds.timeout_s is not None:
+        words += ["--timeout", str(run.rounds.timeout_s)]
+    return Task(key, {name: point[name] for name in several}, words, os.getcwd())
+
+
+def _title(options: SweepOptions, several: Mapping[str, Any]) -> str:
+    """What is swept, and over what, as it was given."""
+    values = values_of(options)
+    what = next(text for name in reversed(_FILES) if (text := values[name]) is not None)
+    sizes = [f"{name} = {values[name]}" for name in several]
+    return ", ".join([what, *sizes])

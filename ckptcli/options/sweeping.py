@@ -1,0 +1,77 @@
+"""Options that say what a sweep goes over, what measures its points, and where they are kept."""
+
+from __future__ import annotations
+
+from ckptcli.options.group import Options
+from ckptcli.options.option import option
+
+_OF_THE_SWEEP = "it is about the whole sweep, not about a point of it"
+_FILE = "a file is read where the command line says so"
+
+
+class AxisOptions(Options):
+    """Which points."""
+
+    zipped: bool = option(
+        False,
+        "Take the first value of each list together, then the second, instead of all combinations.",
+        key="zip",
+        not_in_child=_OF_THE_SWEEP,
+        not_reproduced=_OF_THE_SWEEP,
+    )
+    where_text: str | None = option(
+        None,
+        "Leave out the points for which this does not hold, 'layers * n <= 65536'.",
+        key="where",
+        metavar="CONDITION",
+        not_in_child=_OF_THE_SWEEP,
+        not_reproduced=_OF_THE_SWEEP,
+    )
+    grid_path: str | None = option(
+        None,
+        "A TOML file whose table [ckpt] has the options, lists too; the command line comes first.",
+        key="grid",
+        metavar="FILE",
+        names="file",
+        not_in_child=_OF_THE_SWEEP,
+        not_reproduced=_OF_THE_SWEEP,
+        not_in_settings=_FILE,
+    )
+
+
+class PlaceOptions(Options):
+    """What measures the points."""
+
+    engine_place: str = option(
+        "local",
+        "What measures the points: processes of this machine, Dask, or Slurm.",
+        section="How to measure",
+        key="on",
+        choices=("local", "dask", "slurm"),
+        not_in_child=_OF_THE_SWEEP,
+        not_reproduced=_OF_THE_SWEEP,
+    )
+
+
+class ResultOptions(Options):
+    """Where the points are kept."""
+
+    out_path: str | None = option(
+        None,
+        "Keep each point there as it comes; what is there is not measured again.",
+        section="Output",
+        key="out",
+        metavar="FOLDER",
+        names="file",
+        not_in_child=_OF_THE_SWEEP,
+        not_reproduced=_OF_THE_SWEEP,
+        not_in_settings="a folder is written where the command line says so",
+    )
+    retry: bool = option(
+        False,
+        "With --out: measure the points that failed once more.",
+        section="Output",
+        not_in_child=_OF_THE_SWEEP,
+        not_reproduced=_OF_THE_SWEEP,
+        not_in_settings="it is for once",
+    )

@@ -1,0 +1,22 @@
+"""A sweep for the eye: what it was over, a table a metric, then what they do not say."""
+
+from __future__ import annotations
+
+from rich.table import Table
+from rich.text import Text
+
+from ckptcli.report.law_lines import law_lines
+from ckptcli.report.screen import Screen
+from ckptcli.report.sweep_table import heading, sentences, tables
+from ckptcli.sweep.laws.of_sweep import Laws
+from ckptcli.sweep.result import SweepResult
+
+
+def render_sweep(sweep: SweepResult, laws: Laws, screen: Screen) -> str:
+    """The whole screen, ready to print."""
+    parts: list[str | Text | Table] = [screen.wrapped(heading(sweep))]
+    for table in tables(sweep):
+        parts += ["", screen.draw(table)]
+    said = [screen.wrapped(line) for line in (*law_lines(laws), *sentences(sweep))]
+    parts += ["", *said] if said else []
+    return screen.render(*parts)

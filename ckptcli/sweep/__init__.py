@@ -1,0 +1,1 @@
+"""Many points: which they are, what measures them, where they are kept, and what follows."""

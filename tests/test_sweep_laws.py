@@ -1,0 +1,158 @@
+"""Laws: exact polynomials against ones that are known, times against laws that made them."""
+
+from __future__ import annotations
+
+import math
+import random
+from fractions import Fraction
+
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from ckptcli.autodiff.device import Device
+from ckptcli.backends import open_backend
+from ckptcli.checkpoint.strategies.registry import parse_strategy
+from ckptcli.profiling.memory_pass import memory_pass
+from ckptcli.sweep.laws.of_sweep import byte_laws
+from ckptcli.sweep.laws.polynomial import recovered
+from ckptcli.sweep.laws.power import crossing, fitted, student
+from ckptcli.workloads.silu import SiluWorkload
+
+Terms = dict[tuple[int, ...], Fraction]
+
+
+def value(terms: Terms, place: tuple[int, ...]) -> int:
+    return int(sum(c * math.prod(v**e for v, e in zip(place, es)) for es, c in terms.items()))
+
+
+exponents = st.tuples(st.integers(0, 2), st.integers(0, 2)).filter(lambda e: sum(e) <= 3)
+polynomials = st.dictionaries(exponents, st.integers(-50, 50).filter(bool), min_size=1, max_size=5)
+
+
+@settings(max_examples=40)
+@given(polynomials)
+def test_a_polynomial_is_recovered_to_its_last_term(whole: dict[tuple[int, ...], int]) -> None:
+    terms = {e: Fraction(c) for e, c in whole.items()}
+    known = {(n, m): value(terms, (n, m)) for n in (1, 2, 3, 5, 8) for m in (1, 2, 4, 7, 9)}
+    found = recovered(("n", "m"), known)
+    assert found is not None
+    assert dict(found.polynomial.terms) == terms
+    assert found.made_of + found.held_at == len(known)
+    assert found.polynomial.at((100, 30)) == value(terms, (100, 30))
+
+
+@settings(max_examples=40)
+@given(polynomials, st.integers(0, 24), st.sampled_from([-1, 1]))
+def test_one_byte_off_at_one_place_is_no_law(
+    whole: dict[tuple[int, ...], int], at: int, off: int
+) -> None:
+    terms = {e: Fraction(c) for e, c in whole.items()}
+    known = {(n, m): value(terms, (n, m)) for n in (1, 2, 3, 5, 8) for m in (1, 2, 4, 7, 9)}
+    known[list(known)[at]] += off
+    assert recovered(("n", "m"), known) is None
+
+
+def test_as_many_places_as_coefficients_prove_nothing() -> None:
+    assert recovered(("n",), {(1,): 5, (2,): 11, (4,): 3}) is None
+    assert recovered(("n",), {(3,): 5}) is None
+    found = recovered(("n",), {(2,): 6, (3,): 11, (5,): 27})
+    assert found is None or found.held_at > 0
+
+
+def test_a_fraction_is_one() -> None:
+    """n (n + 1) / 2."""
+    found = recovered(("n",), {(n,): n * (n + 1) // 2 for n in range(1, 7)})
+    assert found is not None
+    assert found.polynomial.text == "1/2 n^2 + 1/2 n"
+
+
+def ledger_peak(strategy: str, layers: int, n: int, batch: int) -> int:
+    workload = SiluWorkload(layers, n, batch)
+    device = Device(open_backend("numpy"))
+    memory = memory_pass(workload, device, parse_strategy(strategy), workspace=False).memory
+    assert memory.ledger_peak_bytes is not None
+    return memory.ledger_peak_bytes
+
+
+@pytest.mark.parametrize(
+    ("strategy", "law"),
+    [
+        ("none", "12 layers n batch + 4 layers n^2 + 4 n batch + 8"),
+        ("balanced", "4 layers n batch + 4 layers n^2 + 12 n batch + 4 n^2 + 4"),
+        ("remat", "4 layers n batch + 4 layers n^2 + 12 n batch + 4 n^2 + 4"),
+    ],
+)
+def test_the_peak_of_the_silu_network_is_known_from_a_third_of_the_points(
+    strategy: str, law: str
+) -> None:
+    """Weights and what is held grow with the layers, the rest does not: bytes of float32."""
+    places = [(k, n, b) for k in range(2, 6) for n in (4, 8, 12, 16) for b in (16, 24, 32, 40)]
+    known = {place: ledger_peak(strategy, *place) for place in places}
+    found = recovered(("layers", "n", "batch"), known)
+    assert found is not None
+    assert sorted(found.polynomial.text.split(" + ")) == sorted(law.split(" + "))
+    assert found.made_of * 3 <= len(places)
+
+
+def test_sqrt_steps_and_has_a_law_for_each_number_of_layers() -> None:
+    known = {(n, k): ledger_peak("sqrt", k, n, n) for n in (4, 8, 12, 16) for k in range(2, 11)}
+    found = byte_laws(("n", "layers"), known)
+    assert [where for where, _, _ in found] == [[f"layers = {k}"] for k in range(2, 11)]
+    assert all(law is not None and law.held_at == 1 for _, _, law in found)
+
+
+def test_a_law_may_begin_later() -> None:
+    """One layer has nothing to recompute."""
+    known = {(k, n): ledger_peak("balanced", k, n, n) for k in range(1, 7) for n in (4, 8, 12, 16)}
+    ((where, _, law),) = byte_laws(("layers", "n"), known)
+    assert where == ["layers >= 2"]
+    assert law is not None
+    assert law.polynomial.text == "8 layers n^2 + 16 n^2 + 4"
+
+
+def test_times_that_follow_a_law_give_it_back() -> None:
+    known = {(n, k): 2e-9 * n**2.5 * k for n in (16.0, 64.0, 256.0) for k in (2.0, 8.0)}
+    law = fitted(("n", "layers"), known)
+    assert law is not None
+    assert [round(e, 9) for e in law.exponents] == [2.5, 1.0]
+    assert law.factor_s == pytest.approx(2e-9)
+    far = law.at((1024.0, 4.0))
+    assert far.is_extrapolated
+    assert far.time_s == pytest.approx(2e-9 * 1024**2.5 * 4)
+    assert not law.at((64.0, 8.0)).is_extrapolated
+
+
+def test_the_interval_holds_a_new_time_as_often_as_it_says() -> None:
+    """Six noisy times make a law, a seventh is to be in its interval: 95 % of 2,000."""
+    drawn = random.Random(7)
+    held = 0
+    for _ in range(2000):
+        known = {(n,): n**2.0 * math.exp(drawn.gauss(0, 0.05)) for n in (1.0, 2, 4, 8, 16, 32)}
+        law = fitted(("n",), known)
+        assert law is not None
+        found = law.at((64.0,))
+        held += found.low_s <= 64.0**2 * math.exp(drawn.gauss(0, 0.05)) <= found.high_s
+    assert 0.93 <= held / 2000 <= 0.97
+
+
+def test_what_determines_no_law_gives_none() -> None:
+    assert fitted(("n",), {(1.0,): 1.0, (2.0,): 2.0}) is None
+    assert fitted(("n",), {(0.0,): 1.0, (2.0,): 2.0, (3.0,): 1.0}) is None
+    assert fitted(("n", "m"), {(n, n): n for n in (1.0, 2.0, 3.0, 4.0)}) is None
+
+
+def test_laws_meet_where_they_are_equal() -> None:
+    slow = fitted(("n",), {(n,): 1e-6 * n**2 for n in (8.0, 16.0, 32.0)})
+    fast = fitted(("n",), {(n,): 1e-4 * n for n in (8.0, 16.0, 32.0)})
+    assert slow is not None
+    assert fast is not None
+    assert crossing(slow, fast) == pytest.approx(100.0)
+    assert crossing(slow, slow) is None
+
+
+@pytest.mark.parametrize(
+    ("degrees", "quantile"), [(1, 12.706), (10, 2.228), (20, 2.086), (60, 2.0)]
+)
+def test_students_quantiles(degrees: int, quantile: float) -> None:
+    """From the tables."""
+    assert student(degrees) == pytest.approx(quantile, abs=1e-3)
