@@ -155,8 +155,8 @@ def _chunks(flat: torch.Tensor) -> Iterator[torch.Tensor]:
 
 
 def _weights(shape: Any, dtype: torch.dtype, device: Any) -> Iterator[torch.Tensor]:
-    """The fixed random numbers of a tensor, chunk by chunk; where it has a shape alone, of the first
-    chunk, which all others are like.
+    """The fixed random numbers of a tensor, chunk by chunk; where it has a shape alone, of the
+    first chunk, which all others are like.
     """
     generator = torch.Generator().manual_seed(_SEED)
     left = shape.numel()

@@ -26,6 +26,7 @@ from ckptcli.profiling.own_program import OwnRun, Tell
 from ckptcli.profiling.rows import without_figures
 
 if TYPE_CHECKING:
+    from ckptcli.peers.torch_fake_ops import Call
     from ckptcli.peers.torch_module import UserModule
 
 SMALL_BYTES = 1 << 28
@@ -87,7 +88,7 @@ def profile_shapes(
     )
     run.notes = [
         _KERNELS,
-        *(_held_whole(request, plan.seed, by_op) if by_op else compared(kinds.calls).notes()),
+        *(_held_whole(request, plan.seed, by_op) if by_op else _held_by_op(kinds.calls)),
         *trial.notes(),
         *lints(chosen, passes, trial.blocks),
     ]
@@ -130,6 +131,15 @@ def _held_whole(request: ModuleRequest, seed: int, by_shapes: Counter[str]) -> I
     else:
         found = Comparison(0, {op: (real[op], by_shapes[op]) for op in differing})
         yield from found.notes()
+
+
+def _held_by_op(calls: Sequence[Call]) -> Iterator[str]:
+    """The same of the ops that a large module runs."""
+    yield from compared(calls).notes()
+    yield (
+        "a module that takes another path where tensors have no elements is not seen by its ops: "
+        "hold a smaller configuration of it against its real run, with --fake too"
+    )
 
 
 @contextmanager
