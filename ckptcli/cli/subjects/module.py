@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, ClassVar
 from ckptcli.cli.streams import warn
 from ckptcli.cli.subjects.base import Profile
 from ckptcli.errors import UsageError
-from ckptcli.options.effects import Subject, takes, without_effect
+from ckptcli.options.effects import Subject as Kind, takes, without_effect
 from ckptcli.options.subjects import MODULE
 
 if TYPE_CHECKING:
     from ckptcli.cli.line import Line
-    from ckptcli.cli.subjects.base import Measurement, SubjectOptions
+    from ckptcli.cli.subjects.base import Measurement, Subject, SubjectOptions
     from ckptcli.measure.check import CheckedProgram
     from ckptcli.measure.record import RunRecord
     from ckptcli.measure.saved_list import SavedProgram
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ckptcli.peers.base import Engine
 
 ENGINE = "torch"
-KIND = Subject(MODULE, "a module")
+KIND = Kind(MODULE, "a module")
 
 
 class ModuleSubject:
@@ -51,7 +51,7 @@ class ModuleSubject:
         return None if text is None else f"--module {text}"
 
     @staticmethod
-    def kind(options: SubjectOptions) -> Subject:
+    def kind(options: SubjectOptions) -> Kind:
         del options
         return KIND
 
@@ -133,4 +133,4 @@ class ModuleProfile(Profile):
         )
 
 
-SUBJECT = ModuleSubject
+SUBJECT: type[Subject] = ModuleSubject
