@@ -89,6 +89,7 @@ class ModuleProfile(Profile):
 
         accumulate = options.training.accumulate
         self._request = replace(subject.request, accumulate=accumulate)
+        self._is_fake = options.shapes.is_fake
         self._strategies = module_strategies(options.strategies.strategy_texts)
         self.row_names = [strategy.name for strategy in self._strategies]
         self.has_reference = len(self._strategies) > 1
@@ -99,8 +100,19 @@ class ModuleProfile(Profile):
         return []
 
     def measure(self, measurement: Measurement) -> RunRecord:
+        from ckptcli.profiling.fake_profile import profile_shapes
         from ckptcli.profiling.module_profile import profile_module
 
+        if self._is_fake:
+            return profile_shapes(
+                self._request,
+                self._strategies,
+                self._engine,
+                measurement.plan,
+                measurement.tell,
+                config=measurement.config,
+                command=measurement.command,
+            )
         return profile_module(
             self._request,
             self._strategies,

@@ -22,6 +22,7 @@ from ckptcli.options.program import (
     MemoryCheckOptions,
     PeerOptions,
     ProgramOptions,
+    ShapeOptions,
     StrategyOptions,
     TrainingOptions,
 )
@@ -38,6 +39,7 @@ class RunOptions(Options):
     function: FunctionOptions = group(FunctionOptions)
     peers: PeerOptions = group(PeerOptions)
     blocks: BlockOptions = group(BlockOptions)
+    shapes: ShapeOptions = group(ShapeOptions)
     training: TrainingOptions = group(TrainingOptions)
     rounds: RoundOptions = group(RoundOptions)
     limit: DeviceMemoryOptions = group(DeviceMemoryOptions)
