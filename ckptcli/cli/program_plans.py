@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from ckptcli.planning.tape.measured import Measured
     from ckptcli.report.output import OutputFile
     from ckptcli.workloads.base import Workload
+
+SUFFIX = ".json"
 
 
 def plan_workload(options: PlanOptions, line: Line) -> int:
@@ -54,9 +56,9 @@ def plan_workload(options: PlanOptions, line: Line) -> int:
                 "give one value of each option, or name one case of a file",
             )
         backend = open_device(options.device, options.workload.dtype, quiet)
-        with _file(asked.plan_export, options) as plan, _file(asked.graph_export, options) as graph:
+        with _plan_files(options) as plans, _file(asked.graph_export, options) as graph:
             problem, named = _recorded(workloads[0], backend, options, graph)
-            return _Answer(options, line, plan).give(problem, named, (workloads[0], backend))
+            return _Answer(options, line, plans).give(problem, named, (workloads[0], backend))
 
 
 def plan_graph(problem: ProgramProblem, options: PlanOptions, line: Line) -> int:
@@ -76,9 +78,9 @@ def plan_graph(problem: ProgramProblem, options: PlanOptions, line: Line) -> int
     if "consume_grads" in line.given:
         warn(["--consume-grads has no effect on --graph: it was recorded so, or not"], False)
     problem = replace(problem, cost_of=COSTS[asked.cost_name])
-    with _file(asked.plan_export, options) as plan:
+    with _plan_files(options) as plans:
         named = Simulator(problem.graph).named()
-        return _Answer(options, line, plan).give(problem, named, None)
+        return _Answer(options, line, plans).give(problem, named, None)
 
 
 def _recorded(
@@ -109,13 +111,30 @@ def _file(path: str | None, options: PlanOptions) -> AbstractContextManager[Outp
     return OutputFile.open(Path(path), options.actions.force)
 
 
+@contextmanager
+def _plan_files(options: PlanOptions) -> Iterator[list[OutputFile]]:
+    """The files of --export, opened before anything is planned.
+
+    Raises:
+        UsageError: one whose suffix says another format.
+    """
+    with ExitStack() as stack:
+        files: list[OutputFile] = []
+        for path in options.recorded.plan_exports:
+            if not path.endswith(SUFFIX):
+                raise UsageError(f"--export {path}: a plan is written as JSON", f"use a {SUFFIX}")
+            file = stack.enter_context(_file(path, options))
+            files += [file] if file is not None else []
+        yield files
+
+
 class _Answer:
     """Plans, runs and prints as the options say."""
 
-    def __init__(self, options: PlanOptions, line: Line, file: OutputFile | None) -> None:
+    def __init__(self, options: PlanOptions, line: Line, files: Sequence[OutputFile]) -> None:
         self.options = options
         self.line = line
-        self.file = file
+        self.files = files
 
     def give(
         self,
@@ -136,8 +155,8 @@ class _Answer:
         measured = None
         if options.recorded.run and program is not None and choice.tape is not None:
             measured = self._measure(choice, *program)
-        if self.file is not None:
-            self.file.write(json.dumps(self._object(choice, measured, None, True)) + "\n")
+        for file in self.files:
+            file.write(json.dumps(self._object(choice, measured, None, True)) + "\n")
         self._print(choice, measured, points)
         if measured is not None and (
             not measured.within_budget or measured.gradients_equal is False

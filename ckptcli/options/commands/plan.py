@@ -91,14 +91,15 @@ class RecordedOptions(Options):
         section="Output",
         not_in_settings=_ONCE,
     )
-    plan_export: str | None = option(
-        None,
-        "Write the plan, for --strategy plan:FILE.",
+    plan_exports: tuple[str, ...] = option(
+        (),
+        "Write the plan, a .json for --strategy plan:FILE, repeatable.",
         section="Output",
         key="export",
         metavar="FILE",
         names="file",
-        not_in_settings=_ONCE,
+        has_blanks=True,
+        not_from_found="a file that would be written",
     )
     graph_export: str | None = option(
         None,
