@@ -49,7 +49,7 @@ def plan_workload(options: PlanOptions, line: Line) -> int:
     quiet = options.notes.quiet
     with limited_threads(options.device, quiet):
         workloads = open_programs(options.program, options.workload, options.memory)
-        warn(program_notes(line, options.program, workloads), quiet)
+        warn([*program_notes(line, workloads), *_not_taken(options, line)], quiet)
         if len(workloads) > 1:
             raise UsageError(
                 f"the options stand for {len(workloads)} programs, and a plan is for one",
@@ -59,6 +59,15 @@ def plan_workload(options: PlanOptions, line: Line) -> int:
         with _plan_files(options) as plans, _file(asked.graph_export, options) as graph:
             problem, named = _recorded(workloads[0], backend, options, graph)
             return _Answer(options, line, plans).give(problem, named, (workloads[0], backend))
+
+
+def _not_taken(options: PlanOptions, line: Line) -> list[str]:
+    """A warning for each option that the workload does not look at."""
+    from ckptcli.cli.programs import kind_of_workload
+    from ckptcli.options.effects import without_effect
+
+    subject = kind_of_workload(options.program.workload_text)
+    return without_effect(line.options, line.given, subject)
 
 
 def plan_graph(problem: ProgramProblem, options: PlanOptions, line: Line) -> int:
