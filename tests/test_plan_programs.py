@@ -130,3 +130,20 @@ def test_what_cannot_be_planned_is_refused(
 ) -> None:
     assert plan(*words) == 2
     assert message in capsys.readouterr().err
+
+
+def test_a_run_that_consumes_its_gradients_has_the_same_ones_and_a_lower_peak(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    run = ["run", "-q", *SMALL, "-s", "none", "-s", "budget:7KiB", "--reps", "2", "--json"]
+    assert run_command([*run[:8], "--reps", "2", "--json"]) == 0
+    kept = printed(capsys)
+    assert run_command([*run, "--consume-grads"]) == 0
+    consumed = printed(capsys)
+    assert consumed["config"]["consume_grads"]
+    shas = {row["grad_sha256"] for row in (*kept["strategies"], *consumed["strategies"])}
+    assert len(shas) == 1
+    peaks = [row["ledger_peak_bytes"] for row in (kept["strategies"][0], *consumed["strategies"])]
+    assert peaks[0] >= peaks[1] > peaks[2]
+    after = [record["strategies"][0]["after_backward_bytes"] for record in (kept, consumed)]
+    assert after[0] - after[1] == 3 * 16 * 16 * 4

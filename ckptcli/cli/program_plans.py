@@ -103,7 +103,7 @@ def _recorded(
     from ckptcli.simulation.timing import timed
 
     asked = options.recorded
-    graph = record(workload, backend, asked.consume_grads)
+    graph = record(workload, backend, options.gradients.consume_grads)
     if asked.cost_name == "time" or file is not None:
         graph = timed(graph, workload, backend)
     if file is not None:

@@ -84,10 +84,12 @@ class WorkloadProfile(Profile):
         check_dtypes(options.program, workloads, self._backend)
         for workload in workloads:
             check_engines(engines, workload, self._backend)
-            if not options.memory.no_memory_check:
+            if not (options.memory.no_memory_check or options.gradients.consume_grads):
                 check_fits(workload, self._strategies, self._backend, engines, at_once=True)
         self._planned = _planned(options, workloads)
         self._common = _common(options, workloads, self._planned[0].point)
+        if engines and options.gradients.consume_grads:
+            notes.append("--consume-grads has an effect on ckpt's own rows alone")
         return [*notes, *_without_none(self._reference)]
 
     def before(self, stdout_is_data: bool) -> list[str]:
@@ -199,14 +201,19 @@ def _workloads(options: RunOptions, line: Line) -> tuple[list[Workload], list[st
 
 def _planned(options: RunOptions, workloads: Sequence[Workload]) -> list[Planned]:
     """What opens each program; one of several is opened anew, for it holds what it has loaded."""
+
+    def consuming(workload: Workload) -> Workload:
+        workload.consumes = options.gradients.consume_grads
+        return workload
+
     from ckptcli.profiling.points import Planned
 
     points = points_of(options.program.workload_text, options.workload)
     if len(points) == 1:
-        return [Planned({}, lambda: workloads[0])]
+        return [Planned({}, lambda: consuming(workloads[0]))]
 
     def opener(point: Point) -> Callable[[], Workload]:
-        return lambda: open_programs(options.program, point.options, options.memory)[0]
+        return lambda: consuming(open_programs(options.program, point.options, options.memory)[0])
 
     return [Planned(point.values, opener(point)) for point in points]
 

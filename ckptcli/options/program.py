@@ -143,6 +143,16 @@ class FunctionOptions(Options):
     )
 
 
+class GradientOptions(Options):
+    """How long gradients of parameters stay."""
+
+    consume_grads: bool = option(
+        False,
+        "Let go of each parameter's gradient once it is complete; else all stay to the end.",
+        subjects=frozenset({WORKLOAD}),
+    )
+
+
 class FaultOptions(Options):
     """What goes wrong on purpose."""
 

@@ -49,6 +49,8 @@ class WorkloadProgram:
 
         key = id(self._workload)
         if key not in _SIMULATORS:
-            _SIMULATORS[key] = Simulator(record(self._workload, self._backend))
+            _SIMULATORS[key] = Simulator(
+                record(self._workload, self._backend, self._workload.consumes)
+            )
             weakref.finalize(self._workload, _SIMULATORS.pop, key).atexit = False
         return _SIMULATORS[key]

@@ -8,6 +8,7 @@ from ckptcli.options.output import JsonOptions, QuietOptions, ScreenOptions
 from ckptcli.options.program import (
     ConfigOptions,
     DeviceOptions,
+    GradientOptions,
     MemoryCheckOptions,
     ProgramOptions,
 )
@@ -68,11 +69,6 @@ class ProblemOptions(Options):
 class RecordedOptions(Options):
     """How a program is planned for, and what is done with its plan."""
 
-    consume_grads: bool = option(
-        False,
-        "Gradients are let go of once they are complete; else they stay to the end of the pass.",
-        not_in_settings=_ONCE,
-    )
     cost_name: str = option(
         "flops",
         "What computing again costs: operations, the time of each op, or their number.",
@@ -163,6 +159,7 @@ class PlanOptions(Options):
     )
     workload: WorkloadOptions = group(WorkloadOptions)
     device: DeviceOptions = group(DeviceOptions)
+    gradients: GradientOptions = group(GradientOptions)
     recorded: RecordedOptions = group(RecordedOptions)
     planner: PlannerOptions = group(PlannerOptions)
     data: JsonOptions = group(JsonOptions, as_json={"help": "Print one JSON object, ckpt.plan/1."})

@@ -19,6 +19,7 @@ from ckptcli.options.program import (
     DeviceOptions,
     FaultOptions,
     FunctionOptions,
+    GradientOptions,
     MemoryCheckOptions,
     PeerOptions,
     ProgramOptions,
@@ -43,6 +44,7 @@ class RunOptions(Options):
     training: TrainingOptions = group(TrainingOptions)
     rounds: RoundOptions = group(RoundOptions)
     limit: DeviceMemoryOptions = group(DeviceMemoryOptions)
+    gradients: GradientOptions = group(GradientOptions)
     threshold: ThresholdOptions = group(ThresholdOptions)
     data: JsonOptions = group(
         JsonOptions, as_json={"help": "Print one JSON object, schema ckpt.run/1."}
