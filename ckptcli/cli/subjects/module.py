@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ckptcli.peers.base import Engine
 
 ENGINE = "torch"
-KIND = Subject(MODULE, "a module")
+KIND = Subject(MODULE, "a module", frozenset({"dtype"}))
 
 
 class ModuleSubject:
@@ -34,6 +34,7 @@ class ModuleSubject:
     engine_names: Sequence[str] = (ENGINE,)
 
     def __init__(self, options: SubjectOptions, line: Line) -> None:
+        from ckptcli.peers.module_input import parsed_input
         from ckptcli.peers.module_request import ModuleRequest
 
         text = options.peers.module_text or ""
@@ -42,7 +43,9 @@ class ModuleSubject:
                 f"--module {text} needs --engine {ENGINE} alone",
                 f"leave out --engine, or use {ENGINE}",
             )
-        self.request = ModuleRequest(text, options.blocks.blocks_text)
+        inputs = tuple(map(parsed_input, options.inputs.input_texts))
+        dtype = options.workload.dtype
+        self.request = ModuleRequest(text, options.blocks.blocks_text, inputs, dtype)
         self.notes = without_effect(line.options, line.given, KIND)
 
     @staticmethod

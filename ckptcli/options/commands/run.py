@@ -19,6 +19,7 @@ from ckptcli.options.program import (
     DeviceOptions,
     FaultOptions,
     FunctionOptions,
+    InputOptions,
     MemoryCheckOptions,
     PeerOptions,
     ProgramOptions,
@@ -38,6 +39,7 @@ class RunOptions(Options):
     function: FunctionOptions = group(FunctionOptions)
     peers: PeerOptions = group(PeerOptions)
     blocks: BlockOptions = group(BlockOptions)
+    inputs: InputOptions = group(InputOptions)
     training: TrainingOptions = group(TrainingOptions)
     rounds: RoundOptions = group(RoundOptions)
     limit: DeviceMemoryOptions = group(DeviceMemoryOptions)
