@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 
 from ckptcli.measure.check import Check, CheckedProgram, WrongGradient, check_object
 from ckptcli.measure.difference import BesideTheory, Difference, DirectionalDifference
+from ckptcli.measure.fields import keys_of
 from ckptcli.measure.module_check import Moved, Place
 from ckptcli.measure.row import Agreement
 from ckptcli.measure.wrong_values import EquationValue, LayerValue, NodeValue, OpValue
@@ -150,6 +152,14 @@ def test_the_data_of_every_value_has_its_difference() -> None:
     assert (told[2]["block"], told[2]["index"]) == (["l.0"], 0)
     assert told[3]["apart"] is None
     assert data["warnings"] == ["checks[0].wrong_values[3].apart is inf, printed as null"]
+
+
+def test_the_page_names_every_key() -> None:
+    page = (Path(__file__).parents[1] / "docs" / "commands" / "check.md").read_text()
+    values = (NodeValue, LayerValue, OpValue, EquationValue)
+    keys = {key for kind in (Check, WrongGradient, DirectionalDifference) for key in keys_of(kind)}
+    keys |= {key for kind in values for key in keys_of(kind)}
+    assert {key for key in keys if f"`{key}`" not in page} == set()
 
 
 def test_a_wrong_gradient_has_its_first_element_and_its_worst() -> None:

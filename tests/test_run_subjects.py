@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -117,6 +118,17 @@ def test_conditions_look_at_it(condition: str, code: int) -> None:
 def test_without_it_the_workload_is_meant(capsys: pytest.CaptureFixture[str]) -> None:
     assert run_command(["run", "-l", "1", "-n", "4", "--reps", "1", "-q"]) == 0
     assert "balanced" in capsys.readouterr().out
+
+
+def test_no_command_asks_which_subject_it_is_about() -> None:
+    """But for the subjects themselves: a further one would not be asked for."""
+    folder = Path(subjects.__path__[0])
+    asking = [
+        path.name
+        for path in folder.parent.glob("*.py")
+        if re.search(r"options\.peers\.module_text|options\.function\.", path.read_text())
+    ]
+    assert asking == []
 
 
 @pytest.mark.slow

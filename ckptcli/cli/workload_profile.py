@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, ClassVar
 from ckptcli.cli.devices import open_device
 from ckptcli.cli.experiments import experiment_of, run_experiment
 from ckptcli.cli.logger import open_log_sink
-from ckptcli.cli.programs import open_programs, program_notes, subject_of
+from ckptcli.cli.programs import check_dtypes, open_programs, program_notes, subject_of
 from ckptcli.cli.strategy_choice import check_layers, parse_strategies, perturbed_strategies
 from ckptcli.cli.subjects.base import Profile
 from ckptcli.errors import UsageError
@@ -84,6 +84,7 @@ class WorkloadProfile(Profile):
             options.fault.perturb_text, self._strategies, workloads
         )
         self._backend = open_device(options.device, options.workload.dtype, options.notes.quiet)
+        check_dtypes(options.program, workloads, self._backend)
         for workload in workloads:
             check_engines(engines, workload, self._backend)
             if not options.memory.no_memory_check:

@@ -121,6 +121,17 @@ class InputOptions(Options):
     )
 
 
+class ShapeOptions(Options):
+    """Whether a module of the user's own runs without elements."""
+
+    is_fake: bool = option(
+        False,
+        "With --module: shapes only; a model that is larger than the machine gets its account.",
+        key="fake",
+        subjects=frozenset({MODULE}),
+    )
+
+
 class TrainingOptions(Options):
     """How a module of the user's own is trained."""
 

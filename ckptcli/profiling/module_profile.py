@@ -64,7 +64,7 @@ def profile_module(
     blocks = trial.blocks
     strategies = [s for s in strategies if s.is_asked or s.name != OWN or trial.own_checkpoints]
     run = OwnRun(
-        _workload(plain, blocks),
+        workload_of(plain, blocks),
         "Torch(Cpu)",
         engine.version,
         plan,
@@ -77,7 +77,7 @@ def profile_module(
     passes = list(_compared(passes))
     run.notes = [
         *trial.notes(),
-        *_lints(strategies, passes, blocks),
+        *lints(strategies, passes, blocks),
         *(text for this in passes for text in this.divergence),
         *_moved(passes),
     ]
@@ -89,7 +89,8 @@ def profile_module(
     return replace(record, warnings=(*record.warnings, *doubts))
 
 
-def _workload(plain: UserModule, blocks: Blocks) -> dict[str, object]:
+def workload_of(plain: UserModule, blocks: Blocks) -> dict[str, object]:
+    """What a record says of the module."""
     return {
         "name": "module",
         "title": plain.title,
@@ -269,9 +270,10 @@ def _moved(passes: Sequence[ModulePass]) -> Iterator[str]:
                 yield _MOVED.format(other.row.strategy, differ, some(names))
 
 
-def _lints(
+def lints(
     strategies: Sequence[ModuleStrategy], passes: Sequence[ModulePass], blocks: Blocks
 ) -> Iterator[str]:
+    """What strategies say of these blocks."""
     for strategy, this in zip(strategies, passes):
         if this.network is not None and strategy.grouping is not None:
             for text in strategy.grouping.lints(len(blocks.parts)):

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, ClassVar
 from ckptcli.cli.streams import warn
 from ckptcli.cli.subjects.base import Profile
 from ckptcli.errors import UsageError
-from ckptcli.options.effects import Subject, takes, without_effect
+from ckptcli.options.effects import Subject as Kind, takes, without_effect
 from ckptcli.options.subjects import FUNCTION
 
 if TYPE_CHECKING:
     from ckptcli.cli.line import Line
-    from ckptcli.cli.subjects.base import Measurement, SubjectOptions
+    from ckptcli.cli.subjects.base import Measurement, Subject, SubjectOptions
     from ckptcli.measure.check import CheckedProgram
     from ckptcli.measure.record import RunRecord
     from ckptcli.measure.saved_list import SavedProgram
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 ENGINE = "jax"
 ENGINES = (ENGINE, "jax-eager")
-KIND = Subject(FUNCTION, "a function")
+KIND = Kind(FUNCTION, "a function")
 
 
 class FunctionSubject:
@@ -42,7 +42,7 @@ class FunctionSubject:
         return None if text is None else f"--function {text}"
 
     @staticmethod
-    def kind(options: SubjectOptions) -> Subject:
+    def kind(options: SubjectOptions) -> Kind:
         del options
         return KIND
 
@@ -137,4 +137,4 @@ class FunctionProfile(Profile):
         )
 
 
-SUBJECT = FunctionSubject
+SUBJECT: type[Subject] = FunctionSubject

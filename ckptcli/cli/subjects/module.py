@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, ClassVar
 from ckptcli.cli.streams import warn
 from ckptcli.cli.subjects.base import Profile
 from ckptcli.errors import UsageError
-from ckptcli.options.effects import Subject, takes, without_effect
+from ckptcli.options.effects import Subject as Kind, takes, without_effect
 from ckptcli.options.subjects import MODULE
 
 if TYPE_CHECKING:
     from ckptcli.cli.line import Line
-    from ckptcli.cli.subjects.base import Measurement, SubjectOptions
+    from ckptcli.cli.subjects.base import Measurement, Subject, SubjectOptions
     from ckptcli.measure.check import CheckedProgram
     from ckptcli.measure.record import RunRecord
     from ckptcli.measure.saved_list import SavedProgram
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ckptcli.peers.base import Engine
 
 ENGINE = "torch"
-KIND = Subject(MODULE, "a module", frozenset({"dtype"}))
+KIND = Kind(MODULE, "a module", frozenset({"dtype"}))
 
 
 class ModuleSubject:
@@ -54,7 +54,7 @@ class ModuleSubject:
         return None if text is None else f"--module {text}"
 
     @staticmethod
-    def kind(options: SubjectOptions) -> Subject:
+    def kind(options: SubjectOptions) -> Kind:
         del options
         return KIND
 
@@ -95,6 +95,7 @@ class ModuleProfile(Profile):
 
         accumulate = options.training.accumulate
         self._request = replace(subject.request, accumulate=accumulate)
+        self._is_fake = options.shapes.is_fake
         self._notes = subject.notes
         self._strategies = module_strategies(options.strategies.strategy_texts)
         self.row_names = [strategy.name for strategy in self._strategies]
@@ -109,8 +110,19 @@ class ModuleProfile(Profile):
         return takes(KIND, option)
 
     def measure(self, measurement: Measurement) -> RunRecord:
+        from ckptcli.profiling.fake_profile import profile_shapes
         from ckptcli.profiling.module_profile import profile_module
 
+        if self._is_fake:
+            return profile_shapes(
+                self._request,
+                self._strategies,
+                self._engine,
+                measurement.plan,
+                measurement.tell,
+                config=measurement.config,
+                command=measurement.command,
+            )
         return profile_module(
             self._request,
             self._strategies,
@@ -124,4 +136,4 @@ class ModuleProfile(Profile):
         )
 
 
-SUBJECT = ModuleSubject
+SUBJECT: type[Subject] = ModuleSubject

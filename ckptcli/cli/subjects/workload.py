@@ -13,13 +13,13 @@ from ckptcli.options.subjects import WORKLOAD
 
 if TYPE_CHECKING:
     from ckptcli.cli.line import Line
-    from ckptcli.cli.subjects.base import SubjectOptions
+    from ckptcli.cli.subjects.base import Subject, SubjectOptions
     from ckptcli.cli.workload_profile import WorkloadProfile
     from ckptcli.measure.check import CheckedProgram
     from ckptcli.measure.saved_list import SavedProgram
     from ckptcli.options.commands.check import CheckOptions
     from ckptcli.options.commands.run import RunOptions
-    from ckptcli.options.effects import Subject
+    from ckptcli.options.effects import Subject as Kind
     from ckptcli.peers.base import Engine
 
 
@@ -41,7 +41,7 @@ class WorkloadSubject:
         return None
 
     @staticmethod
-    def kind(options: SubjectOptions) -> Subject:
+    def kind(options: SubjectOptions) -> Kind:
         from ckptcli.cli.programs import subject_of
 
         return subject_of(WORKLOAD, options.program.workload_text, options.peers.engine_names)
@@ -69,4 +69,4 @@ class WorkloadSubject:
         return saved_by_workload(options, self._line)
 
 
-SUBJECT = WorkloadSubject
+SUBJECT: type[Subject] = WorkloadSubject

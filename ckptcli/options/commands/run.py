@@ -23,6 +23,7 @@ from ckptcli.options.program import (
     MemoryCheckOptions,
     PeerOptions,
     ProgramOptions,
+    ShapeOptions,
     StrategyOptions,
     TrainingOptions,
 )
@@ -40,6 +41,7 @@ class RunOptions(Options):
     peers: PeerOptions = group(PeerOptions)
     blocks: BlockOptions = group(BlockOptions)
     inputs: InputOptions = group(InputOptions)
+    shapes: ShapeOptions = group(ShapeOptions)
     training: TrainingOptions = group(TrainingOptions)
     rounds: RoundOptions = group(RoundOptions)
     limit: DeviceMemoryOptions = group(DeviceMemoryOptions)
