@@ -18,6 +18,7 @@ from ckptcli.cli.subjects.base import Profile
 from tests.records import engine_row, run_record
 from ckptcli.measure.memory import held_alone
 from ckptcli.measure.row import Outcome
+from ckptcli.options.effects import Subject as Kind
 
 class SUBJECT:
     engine_names = ()
@@ -29,6 +30,10 @@ class SUBJECT:
     def named_by(options):
         return "--workload abacus" if options.program.workload_text == "abacus" else None
 
+    @staticmethod
+    def kind(options):
+        return Kind("workload", "beads")
+
     def profile(self, options):
         return Beads()
 
@@ -38,9 +43,6 @@ class Beads(Profile):
 
     def open(self, engines):
         return ["beads may stick"]
-
-    def takes(self, option):
-        return True
 
     def measure(self, measurement):
         rows = [

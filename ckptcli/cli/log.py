@@ -54,10 +54,13 @@ def command(options: LogOptions, line: Line) -> None:
 
 def _passes(options: LogOptions, line: Line) -> list[_Pass]:
     """What is run, every program under every strategy; refuses what cannot run before it prints."""
-    from ckptcli.cli.programs import opened_programs
+    from ckptcli.cli.programs import kind_of_workload, opened_programs
     from ckptcli.cli.strategy_choice import parse_strategies
+    from ckptcli.options.effects import without_effect
 
     strategies = parse_strategies(options.diff or options.strategies.strategy_texts)
+    kind = kind_of_workload(options.program.workload_text)
+    lost = without_effect(line.options, line.given, kind)
     programs = opened_programs(options, line)
     passes = [
         _Pass(getattr(workload, "index", 0), point, workload, strategy, programs.backend)
@@ -66,6 +69,7 @@ def _passes(options: LogOptions, line: Line) -> list[_Pass]:
     ]
     for one in passes:
         programs.check_one(one.workload, [one.strategy])
+    warn(lost, options.notes.quiet)
     return passes
 
 

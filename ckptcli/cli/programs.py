@@ -10,13 +10,18 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 from ckptcli.cli.streams import warn
 from ckptcli.errors import UsageError
 from ckptcli.measure.machine import available_bytes, within_available_memory
-from ckptcli.options.effects import Subject, without_effect
+from ckptcli.options.effects import Subject
 from ckptcli.options.listing import options_of
 from ckptcli.options.output import QuietOptions
 from ckptcli.options.program import DeviceOptions, MemoryCheckOptions, ProgramOptions
-from ckptcli.options.subjects import WORKLOAD
+from ckptcli.options.subjects import EXPERIMENT, WORKLOAD
 from ckptcli.options.workload import WorkloadOptions
-from ckptcli.workloads.registry import open_workloads, options_without_effect, points_of
+from ckptcli.workloads.registry import (
+    is_experiment,
+    open_workloads,
+    options_without_effect,
+    points_of,
+)
 
 if TYPE_CHECKING:
     from ckptcli.backends.base import Backend
@@ -85,18 +90,16 @@ class Programs:
         return zip(self.points, drained(self.workloads))
 
 
-def opened_programs(options: WorkloadSource, line: Line, engines: Sequence[str] = ()) -> Programs:
-    """The programs, of which is told what they and the options have to say; `engines` run them
-    beside ckpt's own.
+def opened_programs(options: WorkloadSource, line: Line) -> Programs:
+    """The programs, of which is told what they have to say.
 
     Raises:
-        UnknownNameError, UsageError: as `open_workloads` and `open_device`; an option whose loss
-            would not be noticed.
+        UnknownNameError, UsageError: as `open_workloads` and `open_device`.
     """
     from ckptcli.cli.devices import open_device
 
     workloads = open_programs(options.program, options.workload, options.memory)
-    notes = program_notes(line, options.program, workloads, engines)
+    notes = program_notes(line, workloads)
     backend = open_device(options.device, options.workload.dtype, options.notes.quiet)
     check_dtypes(options.program, workloads, backend)
     warn(notes, options.notes.quiet)
@@ -148,22 +151,10 @@ def drained(items: list[Item]) -> Iterator[Item]:
         yield items.pop(0)
 
 
-def program_notes(
-    line: Line, program: ProgramOptions, workloads: list[Workload], engines: Sequence[str] = ()
-) -> list[str]:
-    """What the workloads have to say, and warnings about options without effect on them; `engines`
-    run them beside ckpt's own.
-
-    Raises:
-        UsageError: an option whose loss would not be noticed.
-    """
+def program_notes(line: Line, workloads: list[Workload]) -> list[str]:
+    """What the workloads have to say."""
     notes = [note for opened in workloads for note in getattr(opened, "notes", ())]
-    subject = subject_of(WORKLOAD, program.workload_text, engines)
-    return [
-        *notes,
-        *_memory_notes(line),
-        *without_effect(line.options, line.given, subject),
-    ]
+    return [*notes, *_memory_notes(line)]
 
 
 def _memory_notes(line: Line) -> list[str]:
@@ -172,8 +163,13 @@ def _memory_notes(line: Line) -> list[str]:
     return ["the available memory is not known here: whether the workload fits is not checked"]
 
 
-def subject_of(kind: str, text: str, engines: Sequence[str] = ()) -> Subject:
-    """A workload or an experiment as a subject; call after it was opened."""
+def kind_of_workload(text: str, engines: Sequence[str] = ()) -> Subject:
+    """What options mean for a workload, or an experiment; `engines` run it beside ckpt's own.
+
+    Raises:
+        UnknownNameError, UsageError: no workload has this name.
+    """
+    kind = EXPERIMENT if is_experiment(text) else WORKLOAD
     name, unused = options_without_effect(text)
     uses = frozenset(option.name for option in options_of(WorkloadOptions)) - set(unused)
     return Subject(kind, f"workload `{name}`", uses, frozenset(engines))

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from ckptcli.cli.sweep_tasks import Planned
     from ckptcli.measure.conditions import Condition
     from ckptcli.options.commands.sweep import SweepOptions
+    from ckptcli.options.sweeping import ResultOptions
     from ckptcli.report.sweep_files import Swept
     from ckptcli.sweep.result import SweepResult
     from ckptcli.sweep.store import Folder
@@ -49,21 +50,21 @@ def command(options: SweepOptions, line: Line) -> int:
     options = with_grid(options, line)
     gates = [parse_condition(text) for text in options.gates.conditions]
     plan = planned(options)
-    with reader_may_leave(), _folder(options) as folder, Stops(None) as stops:
+    with reader_may_leave(), folder_of(options.results) as folder, Stops(None) as stops:
         return _swept(options, plan, folder, gates, stops)
     return stops.exit_code
 
 
 @contextmanager
-def _folder(options: SweepOptions) -> Iterator[Folder]:
+def folder_of(options: ResultOptions) -> Iterator[Folder]:
     """The folder of --out; without it one that is gone afterwards."""
     from ckptcli.sweep.store import Folder
 
-    path = options.results.out_path
+    path = options.out_path
     if path is not None:
         yield Folder(Path(path))
         return
-    if options.results.retry:
+    if options.retry:
         raise UsageError("--retry has no effect without --out", "name the folder of the sweep")
     with tempfile.TemporaryDirectory(prefix="ckpt-sweep-") as temporary:
         yield Folder(Path(temporary))

@@ -19,7 +19,7 @@ from ckptcli.options.effects import Subject, takes
 from ckptcli.options.listing import built, options_of, values_of
 from ckptcli.options.option import Option
 from ckptcli.options.points import combined, lists_of
-from ckptcli.options.subjects import WORKLOAD
+from ckptcli.options.subjects import EXPERIMENT
 from ckptcli.options.words import child_words
 from ckptcli.sweep.tasks import Task, files_in, key_of
 from ckptcli.sweep.where import Where
@@ -121,10 +121,9 @@ def _subject(options: SweepOptions) -> Subject:
         UnknownNameError: no workload has this name.
     """
     from ckptcli.cli.subjects import kind_of
-    from ckptcli.workloads.registry import is_experiment
 
     subject, text = kind_of(options), options.program.workload_text
-    if subject.kind == WORKLOAD and is_experiment(text):
+    if subject.kind == EXPERIMENT:
         raise UsageError(
             f"workload `{text}` is an experiment without strategies, which is not swept over",
             f"use `ckpt run --workload {text}`",

@@ -40,7 +40,7 @@ def checked_workload(
     quiet = options.notes.quiet
     with FailingGraphs(options.failing) as failing:
         strategies = parse_strategies(options.strategies.strategy_texts or ("balanced",))
-        programs = opened_programs(options, line, [engine.name for engine in engines])
+        programs = opened_programs(options, line)
         in_float64 = changed(options.workload, dtype="float64")
         precise = open_programs(options.program, in_float64, options.memory)
         for workload in programs.workloads:

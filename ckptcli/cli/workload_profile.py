@@ -12,13 +12,11 @@ from typing import TYPE_CHECKING, ClassVar
 from ckptcli.cli.devices import open_device
 from ckptcli.cli.experiments import experiment_of, run_experiment
 from ckptcli.cli.logger import open_log_sink
-from ckptcli.cli.programs import check_dtypes, open_programs, program_notes, subject_of
+from ckptcli.cli.programs import check_dtypes, open_programs, program_notes
 from ckptcli.cli.strategy_choice import check_layers, parse_strategies, perturbed_strategies
 from ckptcli.cli.subjects.base import Profile
 from ckptcli.errors import UsageError
 from ckptcli.measure import OURS
-from ckptcli.options.effects import takes
-from ckptcli.options.subjects import WORKLOAD
 from ckptcli.workloads.registry import points_of
 
 if TYPE_CHECKING:
@@ -29,7 +27,6 @@ if TYPE_CHECKING:
     from ckptcli.cli.subjects.base import Measurement
     from ckptcli.measure.record import RunRecord
     from ckptcli.options.commands.run import RunOptions
-    from ckptcli.options.option import Option
     from ckptcli.options.points import Point
     from ckptcli.peers.base import Engine
     from ckptcli.profiling.points import Planned
@@ -92,10 +89,6 @@ class WorkloadProfile(Profile):
         self._planned = _planned(options, workloads)
         self._common = _common(options, workloads, self._planned[0].point)
         return [*notes, *_without_none(self._reference)]
-
-    def takes(self, option: Option) -> bool:
-        text = self._options.program.workload_text
-        return takes(subject_of(WORKLOAD, text, self._options.peers.engine_names), option)
 
     def before(self, stdout_is_data: bool) -> list[str]:
         """One untimed pass a strategy for an enabled logger."""
@@ -192,7 +185,7 @@ def _without_none(reference: str | None) -> list[str]:
 def _workloads(options: RunOptions, line: Line) -> tuple[list[Workload], list[str]]:
     """The program, or that of each point; and warnings."""
     workloads = open_programs(options.program, options.workload, options.memory)
-    warnings = program_notes(line, options.program, workloads, options.peers.engine_names)
+    warnings = program_notes(line, workloads)
     text = options.program.workload_text
     if len(workloads) > len(points_of(text, options.workload)):
         raise UsageError(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 from ckptcli.cli.streams import warn
 from ckptcli.cli.subjects.base import Profile
 from ckptcli.errors import UsageError
-from ckptcli.options.effects import Subject as Kind, takes, without_effect
+from ckptcli.options.effects import Subject as Kind
 from ckptcli.options.subjects import FUNCTION
 
 if TYPE_CHECKING:
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from ckptcli.options.commands.check import CheckOptions
     from ckptcli.options.commands.run import RunOptions
     from ckptcli.options.commands.saved import SavedOptions
-    from ckptcli.options.option import Option
     from ckptcli.peers.base import Engine
 
 ENGINE = "jax"
@@ -32,9 +31,9 @@ class FunctionSubject:
     """A function under strategies, in JAX; see `Subject`."""
 
     def __init__(self, options: SubjectOptions, line: Line) -> None:
+        del line
         self.text = options.function.function_text or ""
         self.engine_names = _engines(self.text, options.peers.engine_names)
-        self.notes = without_effect(line.options, line.given, KIND)
 
     @staticmethod
     def named_by(options: SubjectOptions) -> str | None:
@@ -62,7 +61,6 @@ class FunctionSubject:
 
         names = dict.fromkeys(options.strategies.strategy_texts)
         strategies = [parse_function_strategy(name) for name in names]
-        warn(self.notes, options.notes.quiet)
         checked = CheckedFunction(self.text, options.workload.seed)
         warn(checked.notes, options.notes.quiet)
         checks = list(checked.checks(strategies or checked.default()))
@@ -75,7 +73,6 @@ class FunctionSubject:
         del engines
         names = dict.fromkeys(options.strategies.strategy_texts)
         strategies = [parse_function_strategy(name) for name in names]
-        warn(self.notes, options.notes.quiet)
         yield saved_by_function(self.text, strategies)
 
 
@@ -116,10 +113,7 @@ class FunctionProfile(Profile):
 
     def open(self, engines: Sequence[Engine]) -> list[str]:
         self._engines = engines
-        return self._subject.notes
-
-    def takes(self, option: Option) -> bool:
-        return takes(KIND, option)
+        return []
 
     def measure(self, measurement: Measurement) -> RunRecord:
         from ckptcli.profiling.function_profile import profile_function

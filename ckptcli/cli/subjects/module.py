@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 from ckptcli.cli.streams import warn
 from ckptcli.cli.subjects.base import Profile
 from ckptcli.errors import UsageError
-from ckptcli.options.effects import Subject as Kind, takes, without_effect
+from ckptcli.options.effects import Subject as Kind
 from ckptcli.options.subjects import MODULE
 
 if TYPE_CHECKING:
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from ckptcli.options.commands.check import CheckOptions
     from ckptcli.options.commands.run import RunOptions
     from ckptcli.options.commands.saved import SavedOptions
-    from ckptcli.options.option import Option
     from ckptcli.peers.base import Engine
 
 ENGINE = "torch"
@@ -34,6 +33,7 @@ class ModuleSubject:
     engine_names: Sequence[str] = (ENGINE,)
 
     def __init__(self, options: SubjectOptions, line: Line) -> None:
+        del line
         from ckptcli.peers.module_input import parsed_input
         from ckptcli.peers.module_request import ModuleRequest
 
@@ -46,7 +46,6 @@ class ModuleSubject:
         inputs = tuple(map(parsed_input, options.inputs.input_texts))
         dtype = options.workload.dtype
         self.request = ModuleRequest(text, options.blocks.blocks_text, inputs, dtype)
-        self.notes = without_effect(line.options, line.given, KIND)
 
     @staticmethod
     def named_by(options: SubjectOptions) -> str | None:
@@ -71,7 +70,6 @@ class ModuleSubject:
         from ckptcli.measure.check import CheckedProgram
         from ckptcli.profiling.module_check import CheckedModule
 
-        warn(self.notes, options.notes.quiet)
         checked = CheckedModule(self.request, options.workload.seed, engines[0])
         warn(checked.notes, options.notes.quiet)
         strategies = checked.strategies(options.strategies.strategy_texts)
@@ -80,7 +78,6 @@ class ModuleSubject:
     def saved(self, options: SavedOptions, engines: Sequence[Engine]) -> Iterator[SavedProgram]:
         from ckptcli.profiling.module_saved import saved_under_strategies
 
-        warn(self.notes, options.notes.quiet)
         names, seed = options.strategies.strategy_texts, options.workload.seed
         yield saved_under_strategies(self.request, seed, engines[0], names)
 
@@ -96,7 +93,6 @@ class ModuleProfile(Profile):
         accumulate = options.training.accumulate
         self._request = replace(subject.request, accumulate=accumulate)
         self._is_fake = options.shapes.is_fake
-        self._notes = subject.notes
         self._strategies = module_strategies(options.strategies.strategy_texts)
         self.row_names = [strategy.name for strategy in self._strategies]
         self.has_reference = len(self._strategies) > 1
@@ -104,10 +100,7 @@ class ModuleProfile(Profile):
 
     def open(self, engines: Sequence[Engine]) -> list[str]:
         (self._engine,) = engines
-        return self._notes
-
-    def takes(self, option: Option) -> bool:
-        return takes(KIND, option)
+        return []
 
     def measure(self, measurement: Measurement) -> RunRecord:
         from ckptcli.profiling.fake_profile import profile_shapes

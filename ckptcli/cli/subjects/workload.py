@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from ckptcli.errors import UsageError
 from ckptcli.options.commands.saved import SavedOptions
-from ckptcli.options.subjects import WORKLOAD
 
 if TYPE_CHECKING:
     from ckptcli.cli.line import Line
@@ -42,9 +41,9 @@ class WorkloadSubject:
 
     @staticmethod
     def kind(options: SubjectOptions) -> Kind:
-        from ckptcli.cli.programs import subject_of
+        from ckptcli.cli.programs import kind_of_workload
 
-        return subject_of(WORKLOAD, options.program.workload_text, options.peers.engine_names)
+        return kind_of_workload(options.program.workload_text, options.peers.engine_names)
 
     @property
     def sums(self) -> Sequence[str]:

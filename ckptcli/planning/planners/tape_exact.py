@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from ckptcli.planning.planners.base import Draft, Planner, Request
+from collections.abc import Callable
+
+from ckptcli.planning.planners.base import Draft, Floor, Planner, Request
 from ckptcli.planning.planners.registry import register
-from ckptcli.planning.planners.tape_floor import floor_of
 from ckptcli.planning.problems.program import UNBOUNDED_BYTES, ProgramProblem
 from ckptcli.planning.tape.exact import MOST_VALUES, ExactSearch
 
 MOST_STATES = 200_000
 """Of a search, so that the same budget gives the same plan: some seconds."""
+
+STATES_FOR_SMALLEST = 20_000
+"""Of the question whether the floor itself is enough."""
 
 
 @register
@@ -28,21 +32,31 @@ class TapeExact(Planner):
 
     def draft(self, problem: ProgramProblem, request: Request) -> Draft:
         """A schedule, or the proof that there is none, or neither within the limits."""
-        floor = floor_of(problem)
-        budget = request.budget
-        if not request.fits(floor.bytes):
-            return Draft(floor=floor)
-        most = UNBOUNDED_BYTES if budget is None else budget
-        looked_at = 0
-
-        def stop() -> bool:
-            nonlocal looked_at
-            looked_at += 1
-            return looked_at * ExactSearch.ASKS_AFTER > MOST_STATES or request.deadline.passed
-
-        found = ExactSearch(problem.profile, most).run(stop)
+        budget = UNBOUNDED_BYTES if request.budget is None else request.budget
+        search = ExactSearch(problem.profile, budget)
+        found = search.run(_after(MOST_STATES, request))
         bound = problem.base_cost + found.lower_bound
         if found.schedule is None:
             limits = () if found.is_complete else ("the number of states",)
-            return Draft(floor=floor, lower_bound=bound, limits=limits)
-        return Draft(found.schedule.actions, lower_bound=bound, floor=floor)
+            return Draft(lower_bound=bound, limits=limits)
+        return Draft(found.schedule.actions, lower_bound=bound)
+
+    def smallest(self, problem: ProgramProblem, request: Request, floor: Floor | None) -> Draft:
+        """Whether the floor itself is enough."""
+        if floor is None:
+            return Draft()
+        search = ExactSearch(problem.profile, floor.bytes)
+        found = search.run(_after(STATES_FOR_SMALLEST, request))
+        return Draft(floor=floor, min_budget=floor.bytes if found.schedule else None)
+
+
+def _after(most_states: int, request: Request) -> Callable[[], bool]:
+    """Whether to stop: after so many states, or at the deadline."""
+    looked_at = 0
+
+    def stop() -> bool:
+        nonlocal looked_at
+        looked_at += ExactSearch.ASKS_AFTER
+        return looked_at > most_states or request.deadline.passed
+
+    return stop

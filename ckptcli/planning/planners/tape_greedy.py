@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from ckptcli.planning.planners.base import Draft, Planner, Request
+from ckptcli.planning.planners.base import Draft, Floor, Planner, Request
 from ckptcli.planning.planners.registry import register
-from ckptcli.planning.planners.tape_floor import floor_of
 from ckptcli.planning.problems.program import UNBOUNDED_BYTES, ProgramProblem
 from ckptcli.planning.tape.greedy import Greedy
 
@@ -21,15 +20,18 @@ class TapeGreedy(Planner):
 
     def draft(self, problem: ProgramProblem, request: Request) -> Draft:
         """A schedule within the budget, or the smallest that was found."""
-        floor = floor_of(problem)
         budget = UNBOUNDED_BYTES if request.budget is None else request.budget
         search = Greedy(problem.player, budget, lambda: request.deadline.passed)
-        if request.fits(floor.bytes):
-            tried = search.run()
-        else:
-            tried = None
-            search.run_smallest()
-        smallest = search.smallest
-        least = None if smallest is None else smallest.played.peak_bytes
+        tried = search.run()
         actions = None if tried is None else tried.schedule.actions
-        return Draft(actions, floor=floor, min_budget=least, limits=("the search is greedy",))
+        return Draft(actions, min_budget=_least(search), limits=("a search that proves nothing",))
+
+    def smallest(self, problem: ProgramProblem, request: Request, floor: Floor | None) -> Draft:
+        """The smallest peak of what named strategies hold, with every window."""
+        search = Greedy(problem.player, 0, lambda: request.deadline.passed)
+        search.run_smallest()
+        return Draft(floor=floor, min_budget=_least(search))
+
+
+def _least(search: Greedy) -> int | None:
+    return None if search.smallest is None else search.smallest.played.peak_bytes

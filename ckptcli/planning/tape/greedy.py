@@ -29,7 +29,7 @@ SCANNED = 8
 FEW_VALUES = 64
 """Up to so many, single values are exchanged and have windows of their own."""
 
-EFFORT = 1_000_000
+EFFORT = 800_000
 """How many actions may be drawn and played, so that the same budget gives the same plan:
 two seconds."""
 
@@ -108,6 +108,16 @@ class Greedy:
                 if self._stop():
                     return
                 self._try(held, window)
+
+    def everything(self) -> Tried:
+        """What holds every value."""
+        tried = self._try(self.model.values, FOR_EVER)
+        assert tried is not None
+        return tried
+
+    def all_tried(self) -> list[Tried]:
+        """Every schedule that was looked at."""
+        return [tried for tried in self._known.values() if tried is not None]
 
     def fits(self, tried: Tried | None) -> bool:
         """Whether there is a schedule, and within the budget."""
