@@ -96,7 +96,7 @@ from ckptcli.cli.subjects.base import Profile
 from ckptcli.measure.check import Check, CheckedProgram, WrongGradient
 from ckptcli.measure.difference import Difference
 from ckptcli.measure.saved_list import SavedList, SavedProgram, SavedWords
-from ckptcli.options.effects import Subject as Kind
+from ckptcli.options.effects import Kind
 
 class SUBJECT:
     engine_names = ()

@@ -18,7 +18,7 @@ from ckptcli.cli.subjects.base import Profile
 from tests.records import engine_row, run_record
 from ckptcli.measure.memory import held_alone
 from ckptcli.measure.row import Outcome
-from ckptcli.options.effects import Subject as Kind
+from ckptcli.options.effects import Kind
 
 class SUBJECT:
     engine_names = ()

@@ -63,10 +63,10 @@ def run_experiment(options: RunOptions, line: Line, experiment: Experiment, stop
 
 def _without_effect(options: RunOptions, line: Line, experiment: Experiment) -> list[str]:
     """Warnings about options that the workload takes, and this experiment of it does not."""
-    subject = kind_of_workload(options.program.workload_text)
-    title = f"{subject.title} with {experiment.variant}"
-    narrowed = replace(subject, title=title, uses=subject.uses - experiment.unused)
-    taken = [option for option in line.options if takes(subject, option)]
+    kind = kind_of_workload(options.program.workload_text)
+    title = f"{kind.title} with {experiment.variant}"
+    narrowed = replace(kind, title=title, uses=kind.uses - experiment.unused)
+    taken = [option for option in line.options if takes(kind, option)]
     return without_effect(taken, line.given, narrowed)
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 from ckptcli.cli.streams import warn
 from ckptcli.errors import UsageError
 from ckptcli.measure.machine import available_bytes, within_available_memory
-from ckptcli.options.effects import Subject
+from ckptcli.options.effects import Kind
 from ckptcli.options.listing import options_of
 from ckptcli.options.output import QuietOptions
 from ckptcli.options.program import DeviceOptions, MemoryCheckOptions, ProgramOptions
@@ -163,13 +163,13 @@ def _memory_notes(line: Line) -> list[str]:
     return ["the available memory is not known here: whether the workload fits is not checked"]
 
 
-def kind_of_workload(text: str, engines: Sequence[str] = ()) -> Subject:
+def kind_of_workload(text: str, engines: Sequence[str] = ()) -> Kind:
     """What options mean for a workload, or an experiment; `engines` run it beside ckpt's own.
 
     Raises:
         UnknownNameError, UsageError: no workload has this name.
     """
-    kind = EXPERIMENT if is_experiment(text) else WORKLOAD
+    subject = EXPERIMENT if is_experiment(text) else WORKLOAD
     name, unused = options_without_effect(text)
     uses = frozenset(option.name for option in options_of(WorkloadOptions)) - set(unused)
-    return Subject(kind, f"workload `{name}`", uses, frozenset(engines))
+    return Kind(subject, f"workload `{name}`", uses, frozenset(engines))

@@ -19,7 +19,7 @@ from ckptcli.cli.subjects.base import Measurement, Profile, Subject
 from ckptcli.errors import UsageError
 from ckptcli.exit_codes import FAILED, FAILED_CONDITION, UNTRUSTWORTHY, WRONG
 from ckptcli.options.commands.run import RunOptions
-from ckptcli.options.effects import Subject as Kind, takes, without_effect
+from ckptcli.options.effects import Kind, takes, without_effect
 from ckptcli.options.listing import options_of, values_of
 from ckptcli.options.option import Option
 from ckptcli.options.words import child_words

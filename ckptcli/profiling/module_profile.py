@@ -96,6 +96,7 @@ def workload_of(plain: UserModule, blocks: Blocks) -> dict[str, object]:
         "title": plain.title,
         "module": plain.text,
         "has_caller": blocks.can_group,
+        **({} if plain.request.dtype is None else {"dtype": plain.request.dtype}),
     }
 
 

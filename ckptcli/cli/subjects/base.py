@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ckptcli.options.commands.run import RunOptions
     from ckptcli.options.commands.saved import SavedOptions
     from ckptcli.options.commands.sweep import SweepOptions
-    from ckptcli.options.effects import Subject as Kind
+    from ckptcli.options.effects import Kind
     from ckptcli.peers.base import Engine
 
     SubjectOptions: TypeAlias = RunOptions | CheckOptions | SavedOptions | SweepOptions

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 from ckptcli.cli.streams import warn
 from ckptcli.cli.subjects.base import Profile
 from ckptcli.errors import UsageError
-from ckptcli.options.effects import Subject as Kind
+from ckptcli.options.effects import Kind
 from ckptcli.options.subjects import FUNCTION
 
 if TYPE_CHECKING:

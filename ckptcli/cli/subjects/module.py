@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 from ckptcli.cli.streams import warn
 from ckptcli.cli.subjects.base import Profile
 from ckptcli.errors import UsageError
-from ckptcli.options.effects import Subject as Kind
+from ckptcli.options.effects import Kind
 from ckptcli.options.subjects import MODULE
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ckptcli.peers.base import Engine
 
 ENGINE = "torch"
-KIND = Kind(MODULE, "a module")
+KIND = Kind(MODULE, "a module", frozenset({"dtype"}))
 
 
 class ModuleSubject:
@@ -34,6 +34,7 @@ class ModuleSubject:
 
     def __init__(self, options: SubjectOptions, line: Line) -> None:
         del line
+        from ckptcli.peers.module_input import parsed_input
         from ckptcli.peers.module_request import ModuleRequest
 
         text = options.peers.module_text or ""
@@ -42,7 +43,9 @@ class ModuleSubject:
                 f"--module {text} needs --engine {ENGINE} alone",
                 f"leave out --engine, or use {ENGINE}",
             )
-        self.request = ModuleRequest(text, options.blocks.blocks_text)
+        inputs = tuple(map(parsed_input, options.inputs.input_texts))
+        dtype = options.workload.dtype
+        self.request = ModuleRequest(text, options.blocks.blocks_text, inputs, dtype)
 
     @staticmethod
     def named_by(options: SubjectOptions) -> str | None:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ckptcli.measure.saved_list import SavedProgram
     from ckptcli.options.commands.check import CheckOptions
     from ckptcli.options.commands.run import RunOptions
-    from ckptcli.options.effects import Subject as Kind
+    from ckptcli.options.effects import Kind
     from ckptcli.peers.base import Engine
 
 

@@ -20,6 +20,7 @@ from ckptcli.options.program import (
     FaultOptions,
     FunctionOptions,
     GradientOptions,
+    InputOptions,
     MemoryCheckOptions,
     PeerOptions,
     ProgramOptions,
@@ -40,6 +41,7 @@ class RunOptions(Options):
     function: FunctionOptions = group(FunctionOptions)
     peers: PeerOptions = group(PeerOptions)
     blocks: BlockOptions = group(BlockOptions)
+    inputs: InputOptions = group(InputOptions)
     shapes: ShapeOptions = group(ShapeOptions)
     training: TrainingOptions = group(TrainingOptions)
     rounds: RoundOptions = group(RoundOptions)

@@ -18,10 +18,12 @@ from ckptcli.options.program import (
     DeviceOptions,
     FaultOptions,
     FunctionOptions,
+    InputOptions,
     MemoryCheckOptions,
     PeerOptions,
     ProgramOptions,
     StrategyOptions,
+    TrainingOptions,
 )
 from ckptcli.options.sweeping import AxisOptions, PlaceOptions, ResultOptions
 from ckptcli.options.workload import WorkloadOptions
@@ -40,6 +42,8 @@ class SweepOptions(Options):
     function: FunctionOptions = group(FunctionOptions)
     peers: PeerOptions = group(PeerOptions)
     blocks: BlockOptions = group(BlockOptions)
+    inputs: InputOptions = group(InputOptions)
+    training: TrainingOptions = group(TrainingOptions)
     rounds: RoundOptions = group(
         RoundOptions,
         timeout_s={"help": "Stop a point after this; it is a point that failed."},
