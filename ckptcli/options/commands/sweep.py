@@ -25,7 +25,7 @@ from ckptcli.options.program import (
     StrategyOptions,
     TrainingOptions,
 )
-from ckptcli.options.sweeping import AxisOptions, PlaceOptions, ResultOptions
+from ckptcli.options.sweeping import AxisOptions, PlaceOptions, ResultOptions, SchedulerOptions
 from ckptcli.options.workload import WorkloadOptions
 
 
@@ -52,6 +52,7 @@ class SweepOptions(Options):
     limit: DeviceMemoryOptions = group(DeviceMemoryOptions)
     threshold: ThresholdOptions = group(ThresholdOptions)
     place: PlaceOptions = group(PlaceOptions)
+    scheduler: SchedulerOptions = group(SchedulerOptions)
     results: ResultOptions = group(ResultOptions)
     data: JsonOptions = group(
         JsonOptions, as_json={"help": "Print one JSON object, schema ckpt.sweep/1."}
