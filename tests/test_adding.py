@@ -96,7 +96,7 @@ from ckptcli.cli.subjects.base import Profile
 from ckptcli.measure.check import Check, CheckedProgram, WrongGradient
 from ckptcli.measure.difference import Difference
 from ckptcli.measure.saved_list import SavedList, SavedProgram, SavedWords
-from ckptcli.options.effects import Subject as Kind
+from ckptcli.options.effects import Kind
 
 class SUBJECT:
     engine_names = ()
@@ -153,9 +153,6 @@ class Beads(Profile):
 
     def open(self, engines):
         return []
-
-    def takes(self, option):
-        return True
 
     def measure(self, measurement):
         from ckptcli.profiling.profile import profile
@@ -258,6 +255,13 @@ def test_a_subject_of_run_check_and_saved(ckpt: Command) -> None:
     assert found["saved"][0] == {"bytes": 4, "wire": "up", "shape": [1], "dtype": "wood"}
     assert found["by_wire"] == [{"key": "up", "tensors": 2, "bytes": 6, "share": 1.0}]
     assert none == {"strategy": "half", "reason": "it has one wire"}
+
+
+@pytest.mark.slow
+def test_a_subject_is_swept_over(ckpt: Command) -> None:
+    words = ("--workload", "beads", "-n", "4,8", "--reps", "1", "--json", "-q")
+    data = json.loads(ckpt("sweep", *words))
+    assert len(data["points"]) == 2
 
 
 def test_a_figure_of_the_record(ckpt: Command, tree: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 
 from ckptcli.measure.check import Check, CheckedProgram, WrongGradient, check_object
 from ckptcli.measure.difference import BesideTheory, Difference, DirectionalDifference
+from ckptcli.measure.fields import keys_of
 from ckptcli.measure.module_check import Moved, Place
 from ckptcli.measure.row import Agreement
 from ckptcli.measure.wrong_values import EquationValue, LayerValue, NodeValue, OpValue
@@ -111,6 +113,31 @@ def test_lines_stand_in_one_order_each_under_its_label() -> None:
     ]
 
 
+def test_where_runs_differ_the_measure_is_their_spread() -> None:
+    found = replace(OWN, by_bits=False, spread=2e-7, same_bits=None, gradients_apart=[WRONG])
+    lines = [line for line in check_lines(found) if line[:1] != " "]
+    assert lines[:3] == [
+        "run-to-run spread   two passes of `none` lie 2.0e-07 apart: this library is not "
+        "deterministic",
+        "gradients           1 of 2 are `none`'s, within the run-to-run spread",
+        "recomputed values   3 of 3 are the forward's, within the run-to-run spread",
+    ]
+    assert not found.passed
+
+
+@pytest.mark.parametrize(
+    ("changes", "line"),
+    [
+        ({"checkpoints": 0}, "none: no checkpoint was made"),
+        ({"checkpoints": 2, "compared": 0}, "none: 2 checkpoints had no op to run again"),
+        ({"checkpoints": 1}, "3 of 3 in 1 checkpoint are the forward's, bit for bit"),
+        ({"sites": 0}, "none: no equation is inside a checkpoint that is looked into"),
+    ],
+)
+def test_what_was_computed_again_is_told_in_words(changes: dict[str, Any], line: str) -> None:
+    assert f"recomputed values   {line}" in list(check_lines(replace(OWN, **changes)))
+
+
 def test_a_part_is_told_of_once_and_the_rest_is_counted() -> None:
     same = [OpValue(replace(PLACE, index=index), 0, MOVED) for index in range(3)]
     others = [OpValue(replace(PLACE, block=(f"l.{k}",)), 0, None) for k in range(1, 8)]
@@ -150,6 +177,14 @@ def test_the_data_of_every_value_has_its_difference() -> None:
     assert (told[2]["block"], told[2]["index"]) == (["l.0"], 0)
     assert told[3]["apart"] is None
     assert data["warnings"] == ["checks[0].wrong_values[3].apart is inf, printed as null"]
+
+
+def test_the_page_names_every_key() -> None:
+    page = (Path(__file__).parents[1] / "docs" / "commands" / "check.md").read_text()
+    values = (NodeValue, LayerValue, OpValue, EquationValue)
+    keys = {key for kind in (Check, WrongGradient, DirectionalDifference) for key in keys_of(kind)}
+    keys |= {key for kind in values for key in keys_of(kind)}
+    assert {key for key in keys if f"`{key}`" not in page} == set()
 
 
 def test_a_wrong_gradient_has_its_first_element_and_its_worst() -> None:

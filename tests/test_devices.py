@@ -16,16 +16,16 @@ import pytest
 from ckptcli.backends import open_backend, registry
 from ckptcli.backends.base import Backend
 from ckptcli.backends.libraries.cupy_library import CupyLibrary
-from ckptcli.backends.memory import AllocatorPeak, MemoryAccount
+from ckptcli.backends.memory import AllocatorPeak, AllocatorUse, MemoryAccount
 from ckptcli.backends.numpy_backend import NumpyBackend
 from ckptcli.backends.registry import ArrayLibrary, DeviceFacts
 from ckptcli.checkpoint.strategies.registry import parse_strategy
 from ckptcli.cli import devices
-from ckptcli.errors import OutOfMemoryError, UnknownNameError, UsageError
+from ckptcli.errors import UnknownNameError, UsageError
+from ckptcli.measure import memory as measured
 from ckptcli.measure.machine import memory_bytes
 from ckptcli.measure.record_json import read_record, record_json
 from ckptcli.measure.rounds import Plan
-from ckptcli.profiling.memory_needed import check_fits
 from ckptcli.profiling.profile import profile
 from ckptcli.report.console import Screen, render_run
 from ckptcli.report.run_table import command_line
@@ -245,6 +245,54 @@ def test_a_profile_on_a_device_has_its_clock_and_its_allocators_figures() -> Non
     assert "the allocator's peak: requested 2.0 KiB, allocated 2.0 KiB, reserved n/a" in text
 
 
+class FakeUse(MemoryAccount):
+    """An allocator that keeps no peaks, as Apple's."""
+
+    def __init__(self) -> None:
+        self.phases = 0
+
+    def start_phase(self) -> None:
+        self.phases += 1
+
+    def peak(self) -> None:
+        return None
+
+    def use(self) -> AllocatorUse:
+        return AllocatorUse(1024 * self.phases, 4096)
+
+
+@pytest.mark.usefixtures("two_gpus")
+def test_an_allocator_without_peaks_tells_what_is_in_use_after_each_phase() -> None:
+    backend = open_backend("fake", "cuda:1")
+    backend.memory = FakeUse()
+    record = profile(SiluWorkload(1, 8), ["none"], backend=backend, plan=Plan(reps=1, warmup=0))
+    memory = record.rows[0].memory
+    assert memory.allocator_forward is memory.allocator_backward is None
+    assert memory.allocator_after_forward == measured.AllocatorUse(1024, 4096)
+    assert memory.allocator_after_backward == measured.AllocatorUse(2048, 4096)
+    assert read_record(record_json(record), "") == record
+    text = render_run(record, Screen(width=300))
+    assert "it has 1.0 KiB in use after forward and 2.0 KiB after backward, of 4.0 KiB" in text
+
+
+def test_the_trg_says_why_a_device_without_float64_does_not_have_it(
+    ckpt: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(devices, "open_backend", lambda name, device: WithoutDouble())
+    for command in ("run", "check", "saved", "log"):
+        done = ckpt(command, "--workload", "trg", "--steps", "2")
+        assert done.code == 2
+        assert "workload `trg` computes in float64, which Numpy(Cpu) does not have" in done.err
+        assert "use --dtype float32, or --device cpu" in done.err
+    assert ckpt("saved", "--workload", "trg", "--steps", "2", "--dtype", "float32").code == 0
+    graph = tmp_path / "g.json"
+    graph.write_text(
+        '{"ops": [{"op": "leaf", "req": true, "data": [1]}, {"op": "exp", "in": [0]}]}'
+    )
+    done = ckpt("log", "--workload", f"graph:{graph}")
+    assert (done.code, "hint: use --device cpu" in done.err) == (2, True)
+
+
 def test_check_measures_the_spread_of_a_library_that_is_not_deterministic() -> None:
     workload, precise = SiluWorkload(3, 8), SiluWorkload(3, 8, dtype="float64")
     found = check(workload, parse_strategy("balanced"), precise, backend=Wavering(1e-6))
@@ -432,29 +480,3 @@ def test_torch_is_loaded_only_when_it_is_asked_for(backend: str) -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
-
-
-class FullDevice(NumpyBackend):
-    """A device of its own, with so much memory left."""
-
-    is_cpu = False
-    left_bytes = 0
-
-    def free_bytes(self) -> int:
-        return self.left_bytes
-
-
-def test_on_a_device_every_strategy_needs_a_network_of_its_own() -> None:
-    """On the host all take the same arrays."""
-    workload, backend = SiluWorkload(4, 32), FullDevice()
-    one, two = (
-        [parse_strategy(name) for name in names] for names in (("none",), ("none", "remat"))
-    )
-    needed_bytes = workload.needed_bytes(["none"])
-    assert workload.loaded_bytes == 4 * (4 * 32 * 32 + workload.batch * 32)
-    backend.left_bytes = needed_bytes
-    check_fits(workload, one, backend)
-    with pytest.raises(OutOfMemoryError, match=f"{needed_bytes + workload.loaded_bytes} bytes"):
-        check_fits(workload, two, backend)
-    backend.left_bytes += workload.loaded_bytes
-    check_fits(workload, two, backend)

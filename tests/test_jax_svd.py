@@ -15,7 +15,7 @@ import pytest
 from ckptcli.checkpoint.strategies.registry import parse_strategy
 from ckptcli.cli.main import run_command
 from ckptcli.options.commands.run import RunOptions
-from ckptcli.options.effects import Subject, takes
+from ckptcli.options.effects import Kind, takes
 from ckptcli.options.listing import options_of
 from ckptcli.options.subjects import WORKLOAD
 from ckptcli.peers.base import open_engines, regions_of
@@ -58,7 +58,7 @@ def test_the_workload_says_which_unless_it_is_the_usual_one() -> None:
 )
 def test_only_an_engine_of_jax_looks_at_it(engines: Sequence[str], has_effect: bool) -> None:
     (option,) = [option for option in options_of(RunOptions) if option.name == "jax_svd"]
-    subject = Subject(WORKLOAD, "trg", frozenset({"jax_svd"}), frozenset(engines))
+    subject = Kind(WORKLOAD, "trg", frozenset({"jax_svd"}), frozenset(engines))
     assert takes(subject, option) == has_effect
 
 

@@ -26,7 +26,7 @@ from ckptcli.options.commands import COMMANDS, options_class, options_classes
 from ckptcli.options.commands.check import CheckOptions
 from ckptcli.options.commands.log import LogOptions
 from ckptcli.options.commands.run import RunOptions
-from ckptcli.options.effects import Subject, takes, without_effect
+from ckptcli.options.effects import Kind, takes, without_effect
 from ckptcli.options.group import Options, group
 from ckptcli.options.listing import built, changed, options_of, settings_of, values_of
 from ckptcli.options.measuring import RoundOptions
@@ -129,7 +129,7 @@ def test_the_keys_of_a_record_are_those_that_saved_files_have() -> None:
 
 
 def test_a_record_has_the_settings_that_its_workload_takes_alone() -> None:
-    silu = Subject(WORKLOAD, "silu", frozenset({"layers", "n"}))
+    silu = Kind(WORKLOAD, "silu", frozenset({"layers", "n"}))
     kept = recorded(run_options(), lambda option: takes(silu, option))
     assert {"layers", "n", "seed", "threads", "workload_text"} <= set(kept)
     assert not {"op", "chi", "merge", "steps"} & set(kept)
@@ -298,16 +298,16 @@ def test_names_are_those_of_an_option(kind: str) -> None:
 
 # What an option means for a subject.
 
-SILU = Subject(WORKLOAD, "workload `silu`", frozenset({"layers", "n"}))
-CHAIN = Subject(EXPERIMENT, "workload `chain`", frozenset({"rounds"}))
+SILU = Kind(WORKLOAD, "workload `silu`", frozenset({"layers", "n"}))
+CHAIN = Kind(EXPERIMENT, "workload `chain`", frozenset({"rounds"}))
 
 
 @pytest.mark.parametrize("option", OPTIONS_OF_RUN, ids=lambda option: option.flag)
-@pytest.mark.parametrize("subject", [SILU, A_MODULE, CHAIN], ids=lambda subject: subject.kind)
-def test_what_is_given_has_an_effect_or_is_told(option: Option, subject: Subject) -> None:
+@pytest.mark.parametrize("subject", [SILU, A_MODULE, CHAIN], ids=lambda subject: subject.name)
+def test_what_is_given_has_an_effect_or_is_told(option: Option, subject: Kind) -> None:
     if takes(subject, option):
         assert without_effect([option], {option.name}, subject) == []
-    elif subject.kind in option.refused_by:
+    elif subject.name in option.refused_by:
         with pytest.raises(UsageError, match=f"^{option.flag} does not take {subject.title}"):
             without_effect([option], {option.name}, subject)
     else:

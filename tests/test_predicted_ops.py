@@ -37,6 +37,7 @@ def _program(case: Case) -> FunctionWorkload:
     return FunctionWorkload(_large(case), program)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("op", sorted(CASES))
 def test_a_program_of_the_op_is_predicted_to_the_byte(op: str) -> None:
     assert_predicted(_program(CASES[op][0]), STRATEGIES)

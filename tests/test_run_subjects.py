@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from ckptcli.cli.subjects.base import Profile
 from tests.records import engine_row, run_record
 from ckptcli.measure.memory import held_alone
 from ckptcli.measure.row import Outcome
+from ckptcli.options.effects import Kind
 
 class SUBJECT:
     engine_names = ()
@@ -28,6 +30,10 @@ class SUBJECT:
     def named_by(options):
         return "--workload abacus" if options.program.workload_text == "abacus" else None
 
+    @staticmethod
+    def kind(options):
+        return Kind("workload", "beads")
+
     def profile(self, options):
         return Beads()
 
@@ -37,9 +43,6 @@ class Beads(Profile):
 
     def open(self, engines):
         return ["beads may stick"]
-
-    def takes(self, option):
-        return True
 
     def measure(self, measurement):
         rows = [
@@ -117,6 +120,17 @@ def test_conditions_look_at_it(condition: str, code: int) -> None:
 def test_without_it_the_workload_is_meant(capsys: pytest.CaptureFixture[str]) -> None:
     assert run_command(["run", "-l", "1", "-n", "4", "--reps", "1", "-q"]) == 0
     assert "balanced" in capsys.readouterr().out
+
+
+def test_no_command_asks_which_subject_it_is_about() -> None:
+    """But for the subjects themselves: a further one would not be asked for."""
+    folder = Path(subjects.__path__[0])
+    asking = [
+        path.name
+        for path in folder.parent.glob("*.py")
+        if re.search(r"options\.peers\.module_text|options\.function\.", path.read_text())
+    ]
+    assert asking == []
 
 
 @pytest.mark.slow

@@ -17,8 +17,9 @@ import pytest
 
 from ckptcli import Device, Plan, device, profile
 from ckptcli.backends import numpy_namespace, open_backend
+from ckptcli.backends.base import AcceleratorFacts
 from ckptcli.backends.ledger import Ledger, TrackedBackend
-from ckptcli.backends.memory import AllocatorPeak
+from ckptcli.backends.memory import AllocatorPeak, AllocatorUse
 from ckptcli.checkpoint.strategies.registry import parse_strategy
 from ckptcli.cli.main import run_command
 from ckptcli.errors import DtypeError, ShapeError
@@ -335,6 +336,27 @@ def test_the_allocator_of_a_cuda_device_is_read_after_synchronizing(
     assert calls == ["synchronize", "reset_peak_memory_stats"]
     assert memory.peak() == AllocatorPeak(1, 2, None)
     assert calls[-1] == "synchronize"
+
+
+def test_apples_gpu_tells_what_is_in_use_and_what_it_may_have(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its allocator is read after the device is done; it keeps no peaks."""
+    calls: list[str] = []
+    figures = {"current_allocated_memory": 3, "driver_allocated_memory": 40}
+    for name, figure in {**figures, "recommended_max_memory": 100}.items():
+        monkeypatch.setattr(torch.mps, name, lambda figure=figure: figure, raising=False)
+    monkeypatch.setattr(torch.mps, "synchronize", lambda: calls.append("synchronize"))
+    backend = torch_backend.TorchBackend("mps")
+    backend.memory.start_phase()
+    assert backend.memory.peak() is None
+    assert backend.memory.use() == AllocatorUse(in_use_bytes=3, driver_bytes=40)
+    assert calls == ["synchronize", "synchronize"]
+    assert backend.accelerator() == AcceleratorFacts("Apple GPU", 100, None)
+    assert backend.free_bytes() == 60
+    monkeypatch.delattr(torch.mps, "recommended_max_memory")  # before PyTorch 2.5
+    assert backend.accelerator() == AcceleratorFacts("Apple GPU", None, None)
+    assert backend.free_bytes() is None
 
 
 @pytest.mark.parametrize("command", ["run", "check", "log", "saved"])

@@ -243,7 +243,7 @@ def test_lists_and_dicts_are_taken_apart(capsys: pytest.CaptureFixture[str], fil
 
 def test_what_is_held_is_listed(capsys: pytest.CaptureFixture[str], file: str) -> None:
     data = listed(capsys, f"{file}:sequence")
-    assert (data["schema"], data["saved_tensors"]) == ("ckpt.saved-module/1", 1)
+    assert (data["schema"], data["saved_tensors"]) == ("ckpt.saved/1", 1)
     (saved,) = data["saved"]
     assert saved["module"] == "1 Tanh"
     assert sorted(saved["ops"]) == ["AddmmBackward0", "TanhBackward0"]

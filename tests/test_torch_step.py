@@ -215,6 +215,43 @@ def test_gradients_are_there_from_the_second_micro_batch_on(
             assert row["optimizer_bytes"] // trained_bytes == state
 
 
+LARGE = """
+import torch
+from torch import nn
+
+
+def make():
+    blocks = [nn.Sequential(nn.Linear(1600, 1600), nn.ReLU()) for _ in range(8)]
+    return nn.Sequential(*blocks), torch.rand(4, 1600)
+"""
+
+
+def largest_resident_bytes(module: str, *strategies: str) -> int:
+    """Of a process that profiles the module and does nothing else."""
+    named = [word for strategy in strategies for word in ("-s", strategy)]
+    words = ["run", "--module", module, "--reps", "1", "--threads", "1", "-q", *named]
+    program = (
+        "import resource; from ckptcli.cli.main import run_command;"
+        f"assert run_command({words!r}) == 0;"
+        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return int(done.stdout.split()[-1]) * 1024
+
+
+@pytest.mark.slow
+@NEEDS_TORCH
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="sizes are in KiB on Linux")
+def test_rows_need_one_model_and_one_set_of_gradients(tmp_path: Path) -> None:
+    """Four rows more than one cost less than a model; each had a model and gradients of its own."""
+    (tmp_path / "large.py").write_text(LARGE)
+    module, model_bytes = f"{tmp_path / 'large.py'}:make", 8 * (1600 * 1600 + 1600) * 4
+    one = largest_resident_bytes(module, "none")
+    five = largest_resident_bytes(module, "remat", "remat:every=2", "sqrt", "segments:4")
+    assert five - one < model_bytes
+
+
 @pytest.mark.slow
 @NEEDS_TORCH
 def test_the_screen_has_a_column_for_the_step(capsys: pytest.CaptureFixture[str]) -> None:

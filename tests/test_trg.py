@@ -9,7 +9,8 @@ import pytest
 
 from ckptcli.autodiff.device import device
 from ckptcli.checkpoint.strategies.registry import parse_strategy
-from ckptcli.measure.saved import SavedTensor, beside_by_hand, saved_tensors, total_of
+from ckptcli.measure.by_hand import beside_by_hand, total_of
+from ckptcli.measure.saved import SavedTensor, saved_tensors
 from ckptcli.profiling.memory_pass import memory_pass
 from ckptcli.workloads.ising import torus
 from ckptcli.workloads.trg import TrgWorkload

@@ -23,6 +23,19 @@ class AllocatorPeak:
     reserved_bytes: int | None
 
 
+@dataclass(frozen=True, slots=True)
+class AllocatorUse:
+    """What an allocator has at one moment, for the whole process.
+
+    Attributes:
+        in_use_bytes: Blocks that tensors have, bytes.
+        driver_bytes: What the allocator took from the driver, bytes.
+    """
+
+    in_use_bytes: int
+    driver_bytes: int
+
+
 class MemoryAccount(Protocol):
     """The account of one device's allocator."""
 
@@ -34,7 +47,11 @@ class MemoryAccount(Protocol):
         """Begin new peaks at what is in use now."""
 
     def peak(self) -> AllocatorPeak | None:
-        """The peaks of the phase; None where the device has no account."""
+        """The peaks of the phase; None where the device keeps none."""
+
+    def use(self) -> AllocatorUse | None:
+        """What there is now, of an allocator that keeps no peaks; None of any other."""
+        return None
 
 
 class UnknownMemory(MemoryAccount):

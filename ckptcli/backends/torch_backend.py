@@ -24,7 +24,7 @@ from ckptcli.backends.base import (
     cuda_version,
     dtype_error,
 )
-from ckptcli.backends.memory import AllocatorPeak, MemoryAccount, UnknownMemory
+from ckptcli.backends.memory import AllocatorPeak, AllocatorUse, MemoryAccount, UnknownMemory
 from ckptcli.backends.numpy_backend import NumpyBackend
 from ckptcli.backends.registry import DeviceFacts
 from ckptcli.backends.torch_namespace import TorchNamespace, dtype_name, dtype_of
@@ -52,7 +52,7 @@ def gpus() -> Iterator[DeviceFacts]:
             facts = torch.cuda.get_device_properties(index)
             yield DeviceFacts(f"cuda:{index}", facts.name, facts.total_memory, is_gpu=True)
     if torch.backends.mps.is_available():
-        yield DeviceFacts("mps", "Apple GPU", is_gpu=True)
+        yield DeviceFacts("mps", "Apple GPU", mps_memory_bytes(), is_gpu=True)
 
 
 class TorchBackend(Backend):
@@ -70,9 +70,12 @@ class TorchBackend(Backend):
         self.label = f"Torch({self.device.type.capitalize()}{index})"
         self.dtypes = _WITHOUT_DOUBLE if self.device.type == "mps" else _ALL
         self.is_cpu = self.is_deterministic = self.device.type == "cpu"
-        self.memory: MemoryAccount = (
-            CudaMemory(self.device) if self.device.type == "cuda" else UnknownMemory()
-        )
+        self.memory = self._account()
+
+    def _account(self) -> MemoryAccount:
+        if self.device.type == "cuda":
+            return CudaMemory(self.device)
+        return MpsMemory() if self.device.type == "mps" else UnknownMemory()
 
     def asarray(self, data: Any, dtype: str | None, copy: bool) -> Array:
         if dtype is not None:
@@ -116,6 +119,8 @@ class TorchBackend(Backend):
             torch.mps.synchronize()
 
     def accelerator(self) -> AcceleratorFacts | None:
+        if self.device.type == "mps":
+            return AcceleratorFacts("Apple GPU", mps_memory_bytes(), None)
         if self.device.type != "cuda":
             return None if self.is_cpu else AcceleratorFacts(str(self.device), None, None)
         facts = torch.cuda.get_device_properties(self.device)
@@ -135,6 +140,9 @@ class TorchBackend(Backend):
         return is_out_of_memory(error)
 
     def free_bytes(self) -> int | None:
+        if self.device.type == "mps":
+            whole = mps_memory_bytes()
+            return None if whole is None else max(0, whole - torch.mps.driver_allocated_memory())
         if self.device.type != "cuda":
             return None
         return int(torch.cuda.mem_get_info(self.device)[0])
@@ -168,6 +176,28 @@ class CudaMemory(MemoryAccount):
             statistics.get("allocated_bytes.all.peak"),
             statistics.get("reserved_bytes.all.peak"),
         )
+
+
+class MpsMemory(MemoryAccount):
+    """What the allocator of Apple's GPU has; it keeps no peaks."""
+
+    def start_phase(self) -> None:
+        torch.mps.synchronize()
+
+    def peak(self) -> AllocatorPeak | None:
+        return None
+
+    def use(self) -> AllocatorUse:
+        torch.mps.synchronize()
+        return AllocatorUse(
+            torch.mps.current_allocated_memory(), torch.mps.driver_allocated_memory()
+        )
+
+
+def mps_memory_bytes() -> int | None:
+    """What Apple's GPU may have of the machine's memory; None of a PyTorch that does not tell."""
+    tell = getattr(torch.mps, "recommended_max_memory", None)
+    return None if tell is None else int(tell())
 
 
 class CudaClock:

@@ -9,8 +9,14 @@ under the ids that it gives them under every strategy.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+if TYPE_CHECKING:
+    from ckptcli.checkpoint.strategies.base import Strategy
+    from ckptcli.planning.tape.choice import Named
+    from ckptcli.planning.tape.cost_graph import CostGraph
 
 
 class LayerPlace(NamedTuple):
@@ -75,3 +81,25 @@ class ProgramGraph:
     loops: tuple[int, ...]
     parameters: frozenset[int]
     root: int
+
+
+class Program(Protocol):
+    """What a strategy may ask about the program that it is prepared for; each answer costs a pass,
+    once a workload.
+    """
+
+    def __call__(self) -> ProgramGraph:
+        """The graph, from one forward pass."""
+
+    def costs(self) -> CostGraph:
+        """What each part of a pass takes, from one whole pass.
+
+        Raises:
+            UsageError: a backend on which that cannot be seen.
+        """
+
+    def named(self) -> Sequence[Named]:
+        """What named strategies take, by the engine without arrays."""
+
+    def peak_bytes(self, strategy: Strategy) -> int:
+        """The peak of a strategy above parameters and input, workspace included, likewise."""

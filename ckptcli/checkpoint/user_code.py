@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import linecache
 import os
+import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stdout
@@ -26,6 +27,7 @@ from ckptcli.errors import (
 
 SUFFIX = ".py"
 MARK = ".py:"
+_IMPORTABLE = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 
 
 @cache
@@ -59,14 +61,45 @@ def load_name(text: str) -> object:
     """
     stem, _, name = text.partition(MARK)
     path = Path(f"{stem}{SUFFIX}")
-    module = _run(path)
+    return _named(_run(path), name, f"name in `{path}`:")
+
+
+def is_importable(text: str) -> bool:
+    """Whether `text` has the form `PACKAGE.MODULE:NAME`."""
+    return _IMPORTABLE.fullmatch(text) is not None
+
+
+def import_name(text: str) -> object:
+    """What `NAME` stands for in `PACKAGE.MODULE`, which is imported.
+
+    Raises:
+        UsageError: it cannot be imported.
+        UnknownNameError: it has no such name.
+    """
+    import importlib
+
+    path, _, name = text.partition(":")
+    try:
+        with redirect_stdout(sys.stderr):
+            module = importlib.import_module(path)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # whatever an import raises
+        raise UsageError(
+            f"`{path}` cannot be imported{_at(error)}: {_reason(error)}",
+            "install its package, or name a file of your own, FILE.py:MAKE",
+        ) from error
+    return _named(module, name, f"name in `{path}`:")
+
+
+def _named(module: ModuleType, name: str, kind: str) -> object:
     if not hasattr(module, name):
         known = [
             known
             for known, value in vars(module).items()
             if not known.startswith("_") and not isinstance(value, ModuleType)
         ]
-        raise UnknownNameError(f"name in `{path}`:", name, known)
+        raise UnknownNameError(kind, name, known)
     value: object = getattr(module, name)
     return value
 

@@ -30,15 +30,17 @@ def command(options: CheckOptions, line: Line) -> int:
     from ckptcli.cli.devices import limited_threads
     from ckptcli.cli.engines import opened_engines
     from ckptcli.cli.subjects import subject_of
+    from ckptcli.options.effects import without_effect
 
     subject = subject_of(options, line)
+    lost = without_effect(line.options, line.given, subject.kind(options))
     threads, quiet = options.device.threads, options.notes.quiet
     with (
         reader_may_leave(),
         limited_threads(options.device, quiet),
         opened_engines(subject.engine_names, threads) as (engines, notes),
     ):
-        warn(notes, quiet)
+        warn([*lost, *notes], quiet)
         checks: list[Check] = []
         for program in subject.checks(options, engines):
             _print(program, options)

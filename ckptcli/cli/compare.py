@@ -29,7 +29,7 @@ def command(options: CompareOptions, line: Line, base_name: str, new_names: tupl
     """Compare saved runs of one workload with BASE: memory exactly, time with an interval.
 
     A time verdict needs runs of several processes (`ckpt run --processes`) on one machine. A file
-    `-` is stdin.
+    `-` is stdin; the folder of a sweep is compared point by point.
     """
     with reader_may_leave():
         return _compared(options, base_name, new_names)
@@ -39,7 +39,8 @@ def _compared(options: CompareOptions, base_name: str, new_names: Sequence[str])
     from ckptcli.measure.conditions import check_applies, parse_condition
 
     gates = [parse_condition(text) for text in options.gates.conditions]
-    comparisons = _comparisons(options, [base_name, *new_names])
+    named = _comparisons(options, [base_name, *new_names])
+    new_names, comparisons = [name for name, _ in named], [found for _, found in named]
     for comparison in comparisons:
         for gate in gates:
             check_applies(gate, [entry.strategy for entry in comparison.strategies], True)
@@ -55,21 +56,36 @@ def _compared(options: CompareOptions, base_name: str, new_names: Sequence[str])
     return UNTRUSTWORTHY if options.strictness.strict and undecided else DONE
 
 
-def _comparisons(options: CompareOptions, names: Sequence[str]) -> list[RunComparison]:
-    from ckptcli.cli.records import STDIN, read_record_file
+def _comparisons(options: CompareOptions, names: Sequence[str]) -> list[tuple[str, RunComparison]]:
+    """Each with the name of what is compared; of folders whose points differ in words, as the
+    dtype, one for each of these that both have.
+    """
+    from ckptcli.cli.records import STDIN, read_records
     from ckptcli.measure.compare import compare
 
     if names.count(STDIN) > 1:
         raise UsageError("stdin is given twice, `-` and `-`", "stdin holds one record")
-    base, *news = [read_record_file(name) for name in names]
+    base, *news = [read_records(name) for name in names]
+    for name, new in zip(names[1:], news):
+        if not base.keys() & new.keys():
+            kinds = [", ".join(filter(None, known)) or "one kind of point" for known in (base, new)]
+            raise UsageError(
+                f"`{names[0]}` has {kinds[0]}, `{name}` has {kinds[1]}: no point is in both",
+                "compare sweeps of the same grid",
+            )
     return [
-        compare(
-            base,
-            new,
-            threshold=options.threshold.threshold_percent / 100.0,
-            allow_different_machines=options.allow_different_machines,
+        (
+            f"{name}, {kind}" if kind else name,
+            compare(
+                base[kind],
+                record,
+                threshold=options.threshold.threshold_percent / 100.0,
+                allow_different_machines=options.allow_different_machines,
+            ),
         )
-        for new in news
+        for name, new in zip(names[1:], news)
+        for kind, record in new.items()
+        if kind in base
     ]
 
 

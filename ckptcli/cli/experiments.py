@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING
 import click
 
 from ckptcli.cli.devices import open_device
-from ckptcli.cli.programs import subject_of
+from ckptcli.cli.programs import kind_of_workload
 from ckptcli.cli.screens import open_screen
 from ckptcli.cli.stops import Stops
 from ckptcli.cli.streams import Progress, warn
 from ckptcli.exit_codes import WRONG
 from ckptcli.options.commands.run import RunOptions
 from ckptcli.options.effects import takes, without_effect
-from ckptcli.options.subjects import EXPERIMENT
 
 if TYPE_CHECKING:
     from ckptcli.cli.line import Line
@@ -63,15 +62,12 @@ def run_experiment(options: RunOptions, line: Line, experiment: Experiment, stop
 
 
 def _without_effect(options: RunOptions, line: Line, experiment: Experiment) -> list[str]:
-    """Warnings about options that the workload, or this experiment of it, does not take."""
-    subject = subject_of(EXPERIMENT, options.program.workload_text)
-    title = f"{subject.title} with {experiment.variant}"
-    narrowed = replace(subject, title=title, uses=subject.uses - experiment.unused)
-    taken = [option for option in line.options if takes(subject, option)]
-    return [
-        *without_effect(line.options, line.given, subject),
-        *without_effect(taken, line.given, narrowed),
-    ]
+    """Warnings about options that the workload takes, and this experiment of it does not."""
+    kind = kind_of_workload(options.program.workload_text)
+    title = f"{kind.title} with {experiment.variant}"
+    narrowed = replace(kind, title=title, uses=kind.uses - experiment.unused)
+    taken = [option for option in line.options if takes(kind, option)]
+    return without_effect(taken, line.given, narrowed)
 
 
 def _print(options: RunOptions, record: ExperimentRecord) -> None:

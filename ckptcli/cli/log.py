@@ -54,22 +54,22 @@ def command(options: LogOptions, line: Line) -> None:
 
 def _passes(options: LogOptions, line: Line) -> list[_Pass]:
     """What is run, every program under every strategy; refuses what cannot run before it prints."""
-    from ckptcli.cli.devices import open_device
-    from ckptcli.cli.programs import open_programs, places_of, program_notes
+    from ckptcli.cli.programs import kind_of_workload, opened_programs
     from ckptcli.cli.strategy_choice import parse_strategies
+    from ckptcli.options.effects import without_effect
 
     strategies = parse_strategies(options.diff or options.strategies.strategy_texts)
-    workloads = open_programs(options.program, options.workload, options.memory)
-    notes = program_notes(line, options.program, workloads)
-    points = places_of(options.program, options.workload, workloads)
-    backend = open_device(options.device, options.workload.dtype, options.notes.quiet)
+    kind = kind_of_workload(options.program.workload_text)
+    lost = without_effect(line.options, line.given, kind)
+    programs = opened_programs(options, line)
     passes = [
-        _Pass(getattr(workload, "index", 0), point, workload, strategy, backend)
-        for point, workload in zip(points, workloads)
+        _Pass(getattr(workload, "index", 0), point, workload, strategy, programs.backend)
+        for point, workload in programs.each()
         for strategy in strategies or [_own_strategy(workload)]
     ]
-    _check(passes, options.memory.no_memory_check)
-    warn(notes, options.notes.quiet)
+    for one in passes:
+        programs.check_one(one.workload, [one.strategy])
+    warn(lost, options.notes.quiet)
     return passes
 
 
@@ -163,22 +163,6 @@ def _own_strategy(workload: Workload) -> Strategy:
     from ckptcli.cli.strategy_choice import parse_strategies
 
     return parse_strategies([getattr(workload, "strategy", None) or "balanced"])[0]
-
-
-def _check(passes: Sequence[_Pass], no_memory_check: bool) -> None:
-    """Refuse all passes before the first one prints, if one of them cannot run.
-
-    Raises:
-        UsageError: a strategy that needs layers, on a program without.
-        OutOfMemoryError: a program that does not fit in memory, unless `no_memory_check`.
-    """
-    from ckptcli.cli.strategy_choice import check_layers
-    from ckptcli.profiling.memory_needed import check_fits
-
-    for one in passes:
-        check_layers([one.strategy], one.workload)
-        if not no_memory_check:
-            check_fits(one.workload, [one.strategy], one.backend)
 
 
 def _run(one: _Pass, level: Level, explain: bool, sinks: Sequence[Sink]) -> _Logged:

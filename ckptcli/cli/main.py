@@ -24,6 +24,7 @@ from ckptcli.visible import visible
 COMMANDS = {
     "run": "Profile a workload: memory held and peak, recomputation, time, for each strategy.",
     "sweep": "Profile many points: sizes, dtypes, libraries, each under each strategy.",
+    "fits": "Say how large a size may be under each strategy before it does not fit a device.",
     "log": "Print which values a backward pass retrieves and which nodes are computed again.",
     "check": "Prove that a strategy changes no gradient and no recomputed value.",
     "saved": "List what each strategy holds after the forward pass, and why.",

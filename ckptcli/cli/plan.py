@@ -32,16 +32,24 @@ OF_STEPS = ("slots", "disk", "write_cost", "read_cost")
 def command(options: PlanOptions, line: Line) -> int:
     """Plan what to keep and what to compute again, so that memory stays within a budget.
 
+    Of a program, --workload, the budget is bytes above parameters and input, gradients and the
+    workspace of kernels included; of --graph FILE it is in the file's unit.
+
     Every plan is played against the rules of its problem: cost and peak are what that gives. Exits
     with 1 if no plan within the budget was found, and says which budget is enough.
     """
+    from ckptcli.cli.program_plans import plan_graph, plan_workload
     from ckptcli.planning.making import make_plan
     from ckptcli.planning.planners.base import Deadline, Request
+    from ckptcli.planning.problems.program import ProgramProblem
     from ckptcli.planning.problems.reading import read_problem_file
 
     if options.problem.graph_path is None:
-        raise UsageError("there is nothing to plan", "name a problem file with --graph")
+        return plan_workload(options, line)
     problem, warnings = read_problem_file(options.problem.graph_path)
+    if isinstance(problem, ProgramProblem):
+        warn(warnings, options.notes.quiet)
+        return plan_graph(problem, options, line)
     budget = _budget(problem, options.problem)
     problem = _with_disk(problem, options.problem)
     warn([*warnings, *_without_effect(problem, line.given)], options.notes.quiet)

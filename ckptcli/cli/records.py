@@ -15,11 +15,34 @@ STDIN = "-"
 
 
 def read_record_file(name: str) -> RunRecord:
-    """The record in a file; `-` is stdin.
+    """The record in a file, or of all points in the folder of a sweep; `-` is stdin.
+
+    Raises:
+        RecordFileError: it cannot be read, is no record, or is several.
+    """
+    first, *others = (found := read_records(name)).values()
+    if others:
+        raise RecordFileError(
+            f"`{name}` has points of several kinds: {'; '.join(found)}",
+            "name one of the files in it",
+        )
+    return first
+
+
+def read_records(name: str) -> dict[str, RunRecord]:
+    """The same, of a folder whose points differ in words a record for each of these; else by "".
 
     Raises:
         RecordFileError: it cannot be read, or is no record.
     """
+    if name != STDIN and Path(name).is_dir():
+        from ckptcli.sweep.folder_record import records_in
+
+        return records_in(Path(name))
+    return {"": _read_file(name)}
+
+
+def _read_file(name: str) -> RunRecord:
     from ckptcli.measure.record_json import read_record
 
     place = "stdin" if name == STDIN else f"`{name}`"

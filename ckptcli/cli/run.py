@@ -27,4 +27,4 @@ def command(options: RunOptions, line: Line) -> int:
     from ckptcli.cli.subjects import subject_of
 
     with reader_may_leave():
-        return run_subject(subject_of(options, line), options, line.words)
+        return run_subject(subject_of(options, line), options, line)

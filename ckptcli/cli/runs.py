@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
@@ -18,23 +19,27 @@ from ckptcli.cli.subjects.base import Measurement, Profile, Subject
 from ckptcli.errors import UsageError
 from ckptcli.exit_codes import FAILED, FAILED_CONDITION, UNTRUSTWORTHY, WRONG
 from ckptcli.options.commands.run import RunOptions
+from ckptcli.options.effects import Kind, takes, without_effect
 from ckptcli.options.listing import options_of, values_of
 from ckptcli.options.option import Option
 from ckptcli.options.words import child_words
 from ckptcli.units import duration
 
 if TYPE_CHECKING:
+    from ckptcli.cli.line import Line
     from ckptcli.measure.conditions import Condition
     from ckptcli.measure.record import Failure, RunRecord
     from ckptcli.measure.rounds import Plan
 
 
-def run_subject(subject: Subject, options: RunOptions, command: Sequence[str]) -> int:
-    """Carry out a run; returns the exit code. `command` is the line that asked for it."""
+def run_subject(subject: Subject, options: RunOptions, line: Line) -> int:
+    """Carry out the run that the line asks for; returns the exit code."""
     from ckptcli.measure.conditions import check_applies, parse_condition
     from ckptcli.measure.machine import blas_threads
 
     profile = subject.profile(options)
+    kind = subject.kind(options)
+    lost = without_effect(line.options, line.given, kind)
     gates = [parse_condition(text) for text in options.gates.conditions]
     for gate in gates:
         check_applies(gate, profile.row_names, profile.has_reference)
@@ -49,32 +54,40 @@ def run_subject(subject: Subject, options: RunOptions, command: Sequence[str]) -
             Stops(options.rounds.timeout_s) as stops,
         ):
             if (code := profile.instead(stops)) is not None:
+                warn(lost, options.notes.quiet)
                 return code
-            warnings = [*profile.open(engines), *filter(None, [threads_warning]), *notes]
-            return _measure_and_report(profile, options, command, warnings, gates, stops)
+            warnings = [*profile.open(engines), *lost, *filter(None, [threads_warning]), *notes]
+            run = _Run(kind, profile, options, line.words)
+            return _measure_and_report(run, warnings, gates, stops)
     return stops.exit_code
 
 
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """A run that is asked for: of what, how, and by which words."""
+
+    kind: Kind
+    profile: Profile
+    options: RunOptions
+    command: Sequence[str]
+
+
 def _measure_and_report(
-    profile: Profile,
-    options: RunOptions,
-    command: Sequence[str],
-    warnings: Sequence[str],
-    gates: Sequence[Condition],
-    stops: Stops,
+    run: _Run, warnings: Sequence[str], gates: Sequence[Condition], stops: Stops
 ) -> int:
     from ckptcli.profiling.out_of_memory import PassOutOfMemory
     from ckptcli.report.formats import Exporter, draws_pass, exporter_for, no_pass
 
     def choose(path: str, format_name: str | None) -> Exporter[RunRecord]:
         exporter = exporter_for(path, format_name)
-        if draws_pass(exporter) and not profile.has_pass:
+        if draws_pass(exporter) and not run.profile.has_pass:
             raise no_pass(exporter.suffixes[0])
         return exporter
 
+    options = run.options
     with Exports(options.export, options.data, choose) as exports:
         try:
-            record = _record(profile, options, command, exports, stops)
+            record = _record(run, exports, stops)
         except PassOutOfMemory as error:
             return _tell_failures(error.failures)
         stops.measured()
@@ -88,17 +101,12 @@ def _measure_and_report(
         return exit_code_of(record, gates, options.strictness.strict, code) or stops.exit_code
 
 
-def _record(
-    profile: Profile,
-    options: RunOptions,
-    command: Sequence[str],
-    exports: Exports[RunRecord],
-    stops: Stops,
-) -> RunRecord:
+def _record(run: _Run, exports: Exports[RunRecord], stops: Stops) -> RunRecord:
     """The record of the run; `exports` get it after every round."""
     from ckptcli.backends.allocator import reuse_freed_memory
     from ckptcli.profiling.processes import run_in_processes
 
+    options = run.options
     progress = Progress(options.notes.quiet)
     rounds = options.rounds
 
@@ -112,12 +120,12 @@ def _record(
         progress.estimate(_estimate(partial))
 
     reuse_freed_memory()
-    notes = profile.before(stdout_is_data(options.export, options.data))
+    notes = run.profile.before(stdout_is_data(options.export, options.data))
     measurement = Measurement(
         plan=_plan(options),
         threshold=options.threshold.threshold_percent / 100.0,
-        config=recorded(options, profile.takes),
-        command=command,
+        config=recorded(options, partial(takes, run.kind)),
+        command=run.command,
         tell=tell,
         finished=finished,
     )
@@ -125,10 +133,10 @@ def _record(
         if rounds.processes > 1:
             words = child_arguments(options)
             record = run_in_processes(words, rounds.processes, progress=tell, finished=finished)
-            origin = None if record.origin is None else replace(record.origin, command=command)
+            origin = None if record.origin is None else replace(record.origin, command=run.command)
             record = replace(record, config=measurement.config, origin=origin)
         else:
-            record = profile.measure(measurement)
+            record = run.profile.measure(measurement)
     finally:
         progress.end()
     return replace(record, warnings=(*notes, *record.warnings))

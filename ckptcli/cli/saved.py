@@ -26,15 +26,17 @@ def command(options: SavedOptions, line: Line) -> None:
     from ckptcli.cli.devices import limited_threads
     from ckptcli.cli.engines import opened_engines
     from ckptcli.cli.subjects import subject_of
+    from ckptcli.options.effects import without_effect
 
     subject = subject_of(options, line)
+    lost = without_effect(line.options, line.given, subject.kind(options))
     _check_sums(options.totals.by_text, subject.sums)
     threads, quiet = options.device.threads, options.notes.quiet
     with (
         limited_threads(options.device, quiet),
         opened_engines(subject.engine_names, threads) as (engines, notes),
     ):
-        warn(notes, quiet)
+        warn([*lost, *notes], quiet)
         for program in subject.saved(options, engines):
             warn(program.notes, quiet)
             _print(program, options)

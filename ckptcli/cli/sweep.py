@@ -22,7 +22,9 @@ if TYPE_CHECKING:
     from ckptcli.cli.sweep_tasks import Planned
     from ckptcli.measure.conditions import Condition
     from ckptcli.options.commands.sweep import SweepOptions
+    from ckptcli.options.sweeping import ResultOptions
     from ckptcli.report.sweep_files import Swept
+    from ckptcli.sweep.engines.base import Engine
     from ckptcli.sweep.result import SweepResult
     from ckptcli.sweep.store import Folder
 
@@ -49,21 +51,21 @@ def command(options: SweepOptions, line: Line) -> int:
     options = with_grid(options, line)
     gates = [parse_condition(text) for text in options.gates.conditions]
     plan = planned(options)
-    with reader_may_leave(), _folder(options) as folder, Stops(None) as stops:
+    with reader_may_leave(), folder_of(options.results) as folder, Stops(None) as stops:
         return _swept(options, plan, folder, gates, stops)
     return stops.exit_code
 
 
 @contextmanager
-def _folder(options: SweepOptions) -> Iterator[Folder]:
+def folder_of(options: ResultOptions) -> Iterator[Folder]:
     """The folder of --out; without it one that is gone afterwards."""
     from ckptcli.sweep.store import Folder
 
-    path = options.results.out_path
+    path = options.out_path
     if path is not None:
         yield Folder(Path(path))
         return
-    if options.results.retry:
+    if options.retry:
         raise UsageError("--retry has no effect without --out", "name the folder of the sweep")
     with tempfile.TemporaryDirectory(prefix="ckpt-sweep-") as temporary:
         yield Folder(Path(temporary))
@@ -102,16 +104,13 @@ def _swept(
 
 def _measure(options: SweepOptions, plan: Planned, folder: Folder) -> None:
     """Whatever is not in the folder yet."""
-    from ckptcli.sweep.engines import engine_class
-    from ckptcli.sweep.engines.base import Request
     from ckptcli.sweep.running import run_tasks, to_measure
 
     tasks = to_measure(plan.tasks, folder, options.results.retry)
     kept = len(plan.tasks) - len(tasks)
     if kept:
         note(f"{kept} of {len(plan.tasks)} points are there already", options.notes.quiet)
-    request = Request(options.rounds.memory_only, options.rounds.timeout_s)
-    engine = engine_class(options.place.engine_place)(request)
+    engine = _engine(options)
     progress = Progress(options.notes.quiet)
 
     def tell(done: int, most: int, text: str) -> None:
@@ -122,6 +121,23 @@ def _measure(options: SweepOptions, plan: Planned, folder: Folder) -> None:
         run_tasks(tasks, folder, engine, tell)
     finally:
         progress.end()
+
+
+def _engine(options: SweepOptions) -> Engine:
+    """What measures the points.
+
+    Raises:
+        UsageError: an option that another engine has.
+        MissingLibraryError: the library of the engine is not installed.
+    """
+    from ckptcli.sweep.engines import engine_class
+    from ckptcli.sweep.engines.base import Request
+
+    place, address = options.place.engine_place, options.scheduler.scheduler
+    if address is not None and place != "dask":
+        raise UsageError(f"--scheduler has no effect on --on {place}", "add --on dask")
+    request = Request(options.rounds.memory_only, options.rounds.timeout_s, address)
+    return engine_class(place)(request)
 
 
 def _print(options: SweepOptions, swept: Swept) -> None:

@@ -15,11 +15,11 @@ from ckptcli.config import named_config
 from ckptcli.errors import ConfigError, UsageError
 from ckptcli.options.commands.run import RunOptions
 from ckptcli.options.commands.sweep import SweepOptions
-from ckptcli.options.effects import Subject, takes
+from ckptcli.options.effects import Kind, takes
 from ckptcli.options.listing import built, options_of, values_of
 from ckptcli.options.option import Option
 from ckptcli.options.points import combined, lists_of
-from ckptcli.options.subjects import WORKLOAD
+from ckptcli.options.subjects import EXPERIMENT
 from ckptcli.options.words import child_words
 from ckptcli.sweep.tasks import Task, files_in, key_of
 from ckptcli.sweep.where import Where
@@ -96,11 +96,11 @@ def planned(options: SweepOptions) -> Planned:
         UsageError: lists that what is swept does not take, no point that `--where` leaves, or too
             many.
     """
-    subject = _subject(options)
+    kind = _kind(options)
     known, values = options_of(SweepOptions), values_of(options)
     lists = lists_of([option for option in known if option.kind in LISTS], values)
     several = {name: found for name, found in lists.items() if len(found) > 1}
-    _check_taken(subject, [option for option in known if option.name in several])
+    _check_taken(kind, [option for option in known if option.name in several])
     points = combined(lists, MOST_TASKS, options.axes.zipped)
     if options.axes.where_text is not None:
         where = Where(options.axes.where_text)
@@ -113,7 +113,7 @@ def planned(options: SweepOptions) -> Planned:
     )
 
 
-def _subject(options: SweepOptions) -> Subject:
+def _kind(options: SweepOptions) -> Kind:
     """What is swept.
 
     Raises:
@@ -121,22 +121,21 @@ def _subject(options: SweepOptions) -> Subject:
         UnknownNameError: no workload has this name.
     """
     from ckptcli.cli.subjects import kind_of
-    from ckptcli.workloads.registry import is_experiment
 
-    subject, text = kind_of(options), options.program.workload_text
-    if subject.kind == WORKLOAD and is_experiment(text):
+    kind, text = kind_of(options), options.program.workload_text
+    if kind.name == EXPERIMENT:
         raise UsageError(
             f"workload `{text}` is an experiment without strategies, which is not swept over",
             f"use `ckpt run --workload {text}`",
         )
-    return subject
+    return kind
 
 
-def _check_taken(subject: Subject, lists: Sequence[Option]) -> None:
+def _check_taken(kind: Kind, lists: Sequence[Option]) -> None:
     for option in lists:
-        if not takes(subject, option):
+        if not takes(kind, option):
             raise UsageError(
-                f"{option.flag} has no effect on {subject.title}, and so is nothing to sweep over",
+                f"{option.flag} has no effect on {kind.title}, and so is nothing to sweep over",
                 "leave it out",
             )
 

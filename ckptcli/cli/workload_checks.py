@@ -32,37 +32,31 @@ def checked_workload(
     Raises:
         CkptError: options that do not go together, or a program that fails.
     """
-    from ckptcli.cli.devices import open_device
-    from ckptcli.cli.programs import drained, open_programs, places_of, program_notes
-    from ckptcli.cli.strategy_choice import check_layers, parse_strategies, perturbed_strategies
+    from ckptcli.cli.programs import drained, open_programs, opened_programs
+    from ckptcli.cli.strategy_choice import parse_strategies, perturbed_strategies
     from ckptcli.options.listing import changed
     from ckptcli.profiling.profile import check_engines
 
     quiet = options.notes.quiet
     with FailingGraphs(options.failing) as failing:
         strategies = parse_strategies(options.strategies.strategy_texts or ("balanced",))
-        workloads = open_programs(options.program, options.workload, options.memory)
-        notes = program_notes(line, options.program, workloads, [engine.name for engine in engines])
-        backend = open_device(options.device, options.workload.dtype, quiet)
-        warn(notes, quiet)
+        programs = opened_programs(options, line)
         in_float64 = changed(options.workload, dtype="float64")
         precise = open_programs(options.program, in_float64, options.memory)
-        points = places_of(options.program, options.workload, workloads)
-        programs = list(zip(points, workloads, precise))
-        for workload in workloads:
-            check_layers(strategies, workload)
-            check_engines(engines, workload, backend)
+        for workload in programs.workloads:
+            check_engines(engines, workload, programs.backend)
+        del workload  # the lists alone hold them, and let go of them
+        programs.check(strategies)
         text = options.fault.perturb_text
-        strategies, fault = perturbed_strategies(text, strategies, workloads)
-        del workload, workloads, precise  # `programs` alone holds them, and lets go of them
-        under = _Under(strategies, backend, engines, options.workload.seed)
+        strategies, fault = perturbed_strategies(text, strategies, programs.workloads)
+        under = _Under(strategies, programs.backend, engines, options.workload.seed)
         is_seen = False
-        for point, workload, exact in drained(programs):
+        for (point, workload), exact in zip(programs.each(), drained(precise)):
             checks = under.checks(workload, exact)
             yield CheckedProgram(workload.title, checks, point=point)
             for strategy, found in zip(strategies, checks):
                 if not found.passed:
-                    failing.add(workload, strategy, backend)
+                    failing.add(workload, strategy, programs.backend)
                 is_seen = is_seen or bool(found.wrong_values or found.gradients_apart)
         failing.tell(_same_surroundings(options), quiet)
     if fault is not None and not is_seen:

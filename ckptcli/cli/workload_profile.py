@@ -12,13 +12,11 @@ from typing import TYPE_CHECKING, ClassVar
 from ckptcli.cli.devices import open_device
 from ckptcli.cli.experiments import experiment_of, run_experiment
 from ckptcli.cli.logger import open_log_sink
-from ckptcli.cli.programs import open_programs, program_notes, subject_of
+from ckptcli.cli.programs import check_dtypes, open_programs, program_notes
 from ckptcli.cli.strategy_choice import check_layers, parse_strategies, perturbed_strategies
 from ckptcli.cli.subjects.base import Profile
 from ckptcli.errors import UsageError
 from ckptcli.measure import OURS
-from ckptcli.options.effects import takes
-from ckptcli.options.subjects import WORKLOAD
 from ckptcli.workloads.registry import points_of
 
 if TYPE_CHECKING:
@@ -29,7 +27,6 @@ if TYPE_CHECKING:
     from ckptcli.cli.subjects.base import Measurement
     from ckptcli.measure.record import RunRecord
     from ckptcli.options.commands.run import RunOptions
-    from ckptcli.options.option import Option
     from ckptcli.options.points import Point
     from ckptcli.peers.base import Engine
     from ckptcli.profiling.points import Planned
@@ -84,17 +81,16 @@ class WorkloadProfile(Profile):
             options.fault.perturb_text, self._strategies, workloads
         )
         self._backend = open_device(options.device, options.workload.dtype, options.notes.quiet)
+        check_dtypes(options.program, workloads, self._backend)
         for workload in workloads:
             check_engines(engines, workload, self._backend)
-            if not options.memory.no_memory_check:
-                check_fits(workload, self._strategies, self._backend)
+            if not (options.memory.no_memory_check or options.gradients.consume_grads):
+                check_fits(workload, self._strategies, self._backend, engines, at_once=True)
         self._planned = _planned(options, workloads)
         self._common = _common(options, workloads, self._planned[0].point)
+        if engines and options.gradients.consume_grads:
+            notes.append("--consume-grads has an effect on ckpt's own rows alone")
         return [*notes, *_without_none(self._reference)]
-
-    def takes(self, option: Option) -> bool:
-        text = self._options.program.workload_text
-        return takes(subject_of(WORKLOAD, text, self._options.peers.engine_names), option)
 
     def before(self, stdout_is_data: bool) -> list[str]:
         """One untimed pass a strategy for an enabled logger."""
@@ -191,7 +187,7 @@ def _without_none(reference: str | None) -> list[str]:
 def _workloads(options: RunOptions, line: Line) -> tuple[list[Workload], list[str]]:
     """The program, or that of each point; and warnings."""
     workloads = open_programs(options.program, options.workload, options.memory)
-    warnings = program_notes(line, options.program, workloads, options.peers.engine_names)
+    warnings = program_notes(line, workloads)
     text = options.program.workload_text
     if len(workloads) > len(points_of(text, options.workload)):
         raise UsageError(
@@ -205,14 +201,19 @@ def _workloads(options: RunOptions, line: Line) -> tuple[list[Workload], list[st
 
 def _planned(options: RunOptions, workloads: Sequence[Workload]) -> list[Planned]:
     """What opens each program; one of several is opened anew, for it holds what it has loaded."""
+
+    def consuming(workload: Workload) -> Workload:
+        workload.consumes = options.gradients.consume_grads
+        return workload
+
     from ckptcli.profiling.points import Planned
 
     points = points_of(options.program.workload_text, options.workload)
     if len(points) == 1:
-        return [Planned({}, lambda: workloads[0])]
+        return [Planned({}, lambda: consuming(workloads[0]))]
 
     def opener(point: Point) -> Callable[[], Workload]:
-        return lambda: open_programs(options.program, point.options, options.memory)[0]
+        return lambda: consuming(open_programs(options.program, point.options, options.memory)[0])
 
     return [Planned(point.values, opener(point)) for point in points]
 

@@ -144,6 +144,19 @@ class AllocatorPeak:
 
 
 @dataclass(frozen=True, slots=True)
+class AllocatorUse:
+    """What a device's allocator has after a phase, where it keeps no peaks, of the whole process.
+
+    Attributes:
+        in_use_bytes: Blocks that tensors have, bytes.
+        driver_bytes: What the allocator took from the driver, bytes.
+    """
+
+    in_use_bytes: Bytes
+    driver_bytes: Bytes
+
+
+@dataclass(frozen=True, slots=True)
 class Memory:
     """The account of one pass.
 
@@ -166,6 +179,10 @@ class Memory:
             tells nothing.
         allocator_backward: What the device's allocator tells of the backward pass; null where it
             tells nothing.
+        allocator_after_forward: What an allocator without peaks has after the forward pass; null of
+            any other.
+        allocator_after_backward: What an allocator without peaks has after the backward pass; null
+            of any other.
         offloaded_bytes: What a policy moved to the host's memory, after the forward pass, bytes.
         compiled_temp_bytes: What a compiler planned for temporaries of the whole program,
             parameters, input and gradients not included, bytes; null if nothing is compiled.
@@ -196,6 +213,8 @@ class Memory:
     after_backward_bytes: Bytes | None
     allocator_forward: AllocatorPeak | None = None
     allocator_backward: AllocatorPeak | None = None
+    allocator_after_forward: AllocatorUse | None = None
+    allocator_after_backward: AllocatorUse | None = None
     offloaded_bytes: Bytes = 0
     compiled_temp_bytes: Bytes | None = None
     compiled_peak_bytes: Bytes | None = None

@@ -89,8 +89,9 @@ class PeerOptions(Options):
         None,
         "A PyTorch module of your own instead; MAKE() gives (module, input).",
         key="module",
-        metavar="FILE.py:MAKE",
+        metavar="FILE.py:MAKE|PACKAGE:MAKE",
         subjects=_OF_STRATEGIES,
+        not_from_found="code that would be run",
     )
 
 
@@ -104,6 +105,30 @@ class BlockOptions(Options):
         metavar="GLOB|CLASS",
         subjects=frozenset({MODULE}),
         default_text="the elements of lists of modules",
+    )
+
+
+class InputOptions(Options):
+    """What a module of the user's own is given where its file does not say so."""
+
+    input_texts: tuple[str, ...] = option(
+        (),
+        "With --module: draw this argument, repeatable: 4x3x224x224, int64:4x512.",
+        key="input",
+        metavar="[DTYPE:]SHAPE",
+        subjects=frozenset({MODULE}),
+        default_text="what MAKE says",
+    )
+
+
+class ShapeOptions(Options):
+    """Whether a module of the user's own runs without elements."""
+
+    is_fake: bool = option(
+        False,
+        "With --module: shapes only; a model that is larger than the machine gets its account.",
+        key="fake",
+        subjects=frozenset({MODULE}),
     )
 
 
@@ -129,6 +154,16 @@ class FunctionOptions(Options):
         key="function",
         metavar="FILE.py:MAKE",
         subjects=_OF_STRATEGIES,
+    )
+
+
+class GradientOptions(Options):
+    """How long gradients of parameters stay."""
+
+    consume_grads: bool = option(
+        False,
+        "Let go of each parameter's gradient once it is complete; else all stay to the end.",
+        subjects=frozenset({WORKLOAD}),
     )
 
 

@@ -44,10 +44,24 @@ class PlaceOptions(Options):
 
     engine_place: str = option(
         "local",
-        "What measures the points: processes of this machine, Dask, or Slurm.",
+        "What measures the points: processes of this machine, or the workers of Dask.",
         section="How to measure",
         key="on",
-        choices=("local", "dask", "slurm"),
+        choices=("local", "dask"),
+        not_in_child=_OF_THE_SWEEP,
+        not_reproduced=_OF_THE_SWEEP,
+    )
+
+
+class SchedulerOptions(Options):
+    """Of `--on dask`."""
+
+    scheduler: str | None = option(
+        None,
+        "With --on dask: the address of a scheduler that runs.",
+        section="How to measure",
+        metavar="ADDRESS",
+        default_text="a LocalCluster",
         not_in_child=_OF_THE_SWEEP,
         not_reproduced=_OF_THE_SWEEP,
     )

@@ -21,7 +21,8 @@ from ckptcli.backends.base import Backend
 from ckptcli.backends.ledger import Ledger, TrackedBackend
 from ckptcli.checkpoint.strategies.base import Strategy
 from ckptcli.events import Sink
-from ckptcli.passes.watched import program_graph
+from ckptcli.passes.consumed import copied
+from ckptcli.passes.program import WorkloadProgram
 from ckptcli.workloads.base import ForwardResult, Workload
 
 
@@ -34,16 +35,14 @@ class OpenedPass:
         device: what the workload was placed on.
         forward: the first half. It is the network's own method, so that timing it times no other;
             a strategy that is told where a pass begins is told in front of it.
+        backward: the second half. Of a workload that consumes its gradients it hands each over as
+            soon as it is complete.
     """
 
     strategy: Strategy
     device: Device
     forward: Callable[[], ForwardResult]
-
-    @staticmethod
-    def backward(result: ForwardResult) -> Gradients:
-        """The second half."""
-        return result.root.backward()
+    backward: Callable[[ForwardResult], Gradients]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,18 +73,24 @@ def open_pass(
     backend: Backend,
     sink: Sink | None = None,
     ledger: Ledger | None = None,
+    consumed: Callable[[ForwardResult], Gradients] = copied,
 ) -> OpenedPass:
     """The workload on the backend, its node ids and random draws from 0.
 
-    `sink` gets every event; `ledger` counts every array of the pass.
+    `sink` gets every event; `ledger` counts every array of the pass. `consumed` is the second half
+    where the workload consumes its gradients.
     """
-    prepared = strategy.prepared(partial(program_graph, workload, backend))
+    prepared = strategy.prepared(WorkloadProgram(workload, backend))
     counted = backend if ledger is None else TrackedBackend(backend, ledger)
     device = Device(counted).autodiff().gradient_checkpointing(prepared).watched_by(sink)
     forward = workload.load(device).forward
     if type(prepared).pass_begins is not Strategy.pass_begins:
         forward = partial(_begun, prepared, forward)
-    return OpenedPass(prepared, device, forward)
+    return OpenedPass(prepared, device, forward, consumed if workload.consumes else _kept)
+
+
+def _kept(result: ForwardResult) -> Gradients:
+    return result.root.backward()
 
 
 def _begun(strategy: Strategy, forward: Callable[[], ForwardResult]) -> ForwardResult:

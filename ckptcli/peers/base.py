@@ -120,6 +120,7 @@ class Engine(Protocol):
         extra: the extra of ckptcli that installs it.
         programs: what programs of workloads register under that it runs.
         waits_for_threads: whether its threads wait for each other at the end of every op.
+        copies_arrays: whether a network has a copy of the workload's parameters and input.
     """
 
     name: ClassVar[str]
@@ -128,6 +129,7 @@ class Engine(Protocol):
     extra: ClassVar[str]
     programs: ClassVar[str]
     waits_for_threads: ClassVar[bool]
+    copies_arrays: ClassVar[bool]
 
     @property
     def version(self) -> str:

@@ -50,6 +50,7 @@ class _JaxEngine:
     extra: ClassVar[str] = "jax"
     programs: ClassVar[str] = "jax"
     waits_for_threads: ClassVar[bool] = False
+    copies_arrays: ClassVar[bool] = True
 
     @property
     def version(self) -> str:

@@ -5,8 +5,10 @@ Invariant: nothing here imports PyTorch.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ckptcli.peers.module_input import DrawnInput
 from ckptcli.peers.module_step import Step
 
 
@@ -15,14 +17,18 @@ class ModuleRequest:
     """A module to load.
 
     Attributes:
-        text: `FILE.py:MAKE`, or what messages call a step that is at hand.
+        text: `FILE.py:MAKE`, `PACKAGE.MODULE:MAKE`, or what messages call a step that is at hand.
         blocks: which parts are its blocks, a glob over paths or a class; None for those that are
             found.
+        inputs: tensors to draw and give it, instead of what it says itself; none for that.
+        dtype: what floats of the module and of its input are made; None for what they are.
         accumulate: micro-batches in a step; None as its step says.
         step: what is asked for, where it is at hand and no file makes it.
     """
 
     text: str
     blocks: str | None = None
+    inputs: Sequence[DrawnInput] = ()
+    dtype: str | None = None
     accumulate: int | None = None
     step: Step | None = None

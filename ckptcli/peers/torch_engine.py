@@ -55,6 +55,7 @@ class TorchEngine:
     extra: ClassVar[str] = "torch"
     programs: ClassVar[str] = "torch"
     waits_for_threads: ClassVar[bool] = True
+    copies_arrays: ClassVar[bool] = False
 
     @property
     def version(self) -> str:

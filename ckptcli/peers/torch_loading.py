@@ -15,16 +15,23 @@ from dataclasses import fields, replace
 
 import torch
 
-from ckptcli.checkpoint.user_code import is_user_code, load_name, running
+from ckptcli.checkpoint.user_code import (
+    import_name,
+    is_importable,
+    is_user_code,
+    load_name,
+    running,
+)
 from ckptcli.errors import UsageError
 from ckptcli.peers.module_request import ModuleRequest
 from ckptcli.peers.module_step import Step
+from ckptcli.peers.torch_inputs import as_asked
 from ckptcli.peers.torch_module import SMALLER, UserModule, set_random_states
 from ckptcli.peers.torch_optimizer import StepOptimizer, made_optimizer
 
 _CONTRACT = (
-    "it returns (module, input), a ckptcli.torch.Step, or a module with an attribute "
-    "`example_input`"
+    "it returns (module, input), a ckptcli.torch.Step, a module with an attribute "
+    "`example_input`, or a module alone beside --input 4x3x224x224"
 )
 _FIELDS = [field.name for field in fields(Step)]
 
@@ -38,9 +45,9 @@ def load_module(request: ModuleRequest, seed: int) -> UserModule:
         ProgramError: `MAKE` fails; names the line.
     """
     if request.step is None:
-        user = _make(request.text, _maker(request.text, seed), seed)
+        user = _make(request, _maker(request.text, seed), seed)
     else:
-        user = _copied(_opened(UserModule(request.text, request.step, None)), shares=False)
+        user = _copied(_opened(UserModule(request, request.step, None)), shares=False)
     if request.accumulate is None:
         return user
     return replace(user, step=replace(user.step, accumulate=request.accumulate))
@@ -59,7 +66,7 @@ def another(user: UserModule, seed: int, shares: bool) -> UserModule:
     """
     if user.make is None:
         return _copied(user, shares)
-    other = _make(user.text, user.make, seed)
+    other = _make(user.request, user.make, seed)
     if not _parts(user.module).isdisjoint(_parts(other.module)):
         return _copied(user, shares)
     with running(user.text, SMALLER):
@@ -88,20 +95,24 @@ def _share(module: torch.nn.Module, other: torch.nn.Module) -> None:
 
 
 def _maker(text: str, seed: int) -> Callable[[], object]:
-    if not is_user_code(text):
-        raise UsageError(f"--module {text} is not FILE.py:MAKE", "write `--module net.py:make`")
+    if not is_user_code(text) and not is_importable(text):
+        raise UsageError(
+            f"--module {text} is not FILE.py:MAKE and not PACKAGE.MODULE:MAKE",
+            "write `--module net.py:make`",
+        )
     set_random_states(seed)
-    make = load_name(text)
+    make = load_name(text) if is_user_code(text) else import_name(text)
     if not callable(make) or isinstance(make, torch.nn.Module):
         raise UsageError(f"`{text}` is not a function", _CONTRACT)
     return make
 
 
-def _make(text: str, make: Callable[[], object], seed: int) -> UserModule:
+def _make(request: ModuleRequest, make: Callable[[], object], seed: int) -> UserModule:
     set_random_states(seed)
-    with running(text, SMALLER):
+    with running(request.text, SMALLER):
         made = make()
-    return _opened(UserModule(text, _step_in(text, made), make))
+    step = as_asked(_step_in(request, made), request, seed)
+    return _opened(UserModule(request, step, make))
 
 
 def _opened(user: UserModule) -> UserModule:
@@ -120,12 +131,15 @@ def _opened(user: UserModule) -> UserModule:
     return replace(user, optimizer=StepOptimizer(optimizer, user.module, user.text))
 
 
-def _step_in(text: str, made: object) -> Step:
+def _step_in(request: ModuleRequest, made: object) -> Step:
     """What `MAKE` means.
 
     Raises:
         UsageError: nothing of what it may return.
     """
+    text = request.text
+    if isinstance(made, torch.nn.Module) and request.inputs:
+        return Step(made)
     if isinstance(made, torch.nn.Module):
         if not hasattr(made, "example_input"):
             raise UsageError(f"`{text}` gives a module without an input", _CONTRACT)

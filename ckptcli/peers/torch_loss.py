@@ -15,6 +15,7 @@ from dataclasses import fields, is_dataclass
 from typing import Any
 
 import torch
+from torch._subclasses.fake_tensor import FakeTensor
 
 from ckptcli.errors import OutputError
 from ckptcli.peers.module_step import Step
@@ -128,7 +129,7 @@ class _Weighted(torch.autograd.Function):  # type: ignore[misc]  # PyTorch is no
         wide = torch.float64 if tensors[0].dtype in _DOUBLE else torch.float32
         total = torch.zeros((), dtype=wide, device=tensors[0].device)
         for tensor, like in zip(tensors, ctx.likes):
-            for chunk, weights in zip(tensor.reshape(-1).split(_CHUNK), _weights(*like)):
+            for chunk, weights in zip(_chunks(tensor.reshape(-1)), _weights(*like)):
                 product = torch.linalg.vecdot(weights, chunk) if chunk.numel() else total * 0
                 total = total + (product.real if product.is_complex() else product).to(total)
         return total
@@ -138,7 +139,7 @@ class _Weighted(torch.autograd.Function):  # type: ignore[misc]  # PyTorch is no
         found = []
         for shape, dtype, device in ctx.likes:
             whole = torch.empty(shape, dtype=dtype, device=device)
-            for chunk, weights in zip(whole.view(-1).split(_CHUNK), _weights(shape, dtype, device)):
+            for chunk, weights in zip(_chunks(whole.view(-1)), _weights(shape, dtype, device)):
                 chunk.copy_(weights * gradient.to(dtype))
             found.append(whole)
         return tuple(found)
@@ -147,14 +148,24 @@ class _Weighted(torch.autograd.Function):  # type: ignore[misc]  # PyTorch is no
 _DOUBLE = (torch.float64, torch.complex128)
 
 
+def _chunks(flat: torch.Tensor) -> Iterator[torch.Tensor]:
+    """Views of a vector; of an empty one, itself."""
+    for start in range(0, max(flat.numel(), 1), _CHUNK):
+        yield flat[start : start + _CHUNK]
+
+
 def _weights(shape: Any, dtype: torch.dtype, device: Any) -> Iterator[torch.Tensor]:
-    """The fixed random numbers of a tensor, chunk by chunk."""
+    """The fixed random numbers of a tensor, chunk by chunk; where it has a shape alone, of the
+    first chunk, which all others are like.
+    """
     generator = torch.Generator().manual_seed(_SEED)
     left = shape.numel()
     while left > 0 or left == shape.numel() == 0:
         size = min(left, _CHUNK)
         drawn = torch.randn(size, generator=generator, dtype=_drawn(dtype))
         yield drawn.to(device, dtype)
+        if isinstance(drawn, FakeTensor):
+            return
         left -= max(size, 1)
 
 

@@ -6,6 +6,7 @@ kernels take for themselves on top.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 
 from ckptcli.measure.memory import Memory, PeakLive
@@ -20,8 +21,14 @@ from ckptcli.peers.torch_ledger import counting
 from ckptcli.peers.torch_module import ModuleNetwork
 
 
-def module_memory(network: ModuleNetwork) -> Memory:
-    """What one pass of a module takes, and what was live at its peak; some more are run."""
+def module_memory(network: ModuleNetwork, has_elements: bool = True) -> Memory:
+    """What one pass of a module takes, and what was live at its peak; some more are run. Without
+    elements there is no allocator to ask.
+    """
+    if not has_elements:  # nor anything that is set up at first use
+        with collector_off(), Account() as account, account.following(network.user.module):
+            memory = account_pass(account, network)
+        return replace(memory, peak_live=_with_holders(account, network))
     with (
         counting(Account, lambda: whole_pass(network)) as account,
         account.following(network.user.module),
@@ -29,6 +36,19 @@ def module_memory(network: ModuleNetwork) -> Memory:
         memory = account_pass(account, network)
     memory = _with_workspace(memory, allocator_rises(network))
     return replace(memory, peak_live=_with_holders(account, network))
+
+
+def bytes_by_op(network: ModuleNetwork) -> Counter[str]:
+    """What the ops of one pass return, in storages that were not there before; bytes."""
+    with (
+        counting(Account, lambda: whole_pass(network)) as account,
+        account.following(network.user.module),
+    ):
+        account_pass(account, network)
+    found: Counter[str] = Counter()
+    for birth in account.history:
+        found[birth.op] += birth.size_bytes
+    return found
 
 
 def _with_workspace(memory: Memory, rises: Rises | None) -> Memory:

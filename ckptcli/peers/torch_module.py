@@ -18,6 +18,7 @@ import torch
 from torch.utils._pytree import tree_leaves
 
 from ckptcli.peers.base import Values
+from ckptcli.peers.module_request import ModuleRequest
 from ckptcli.peers.module_step import Step
 from ckptcli.peers.torch_loss import loss_and_terms, tensors_in, users_loss
 from ckptcli.peers.torch_optimizer import StepOptimizer
@@ -33,14 +34,19 @@ Gradients = tuple[Sequence[torch.Tensor], Sequence[torch.Tensor | None]]
 
 @dataclass(frozen=True, slots=True)
 class UserModule:
-    """What `make()` returned, its optimizer opened; `make` is None where it was at hand. `text` is
-    `FILE.py:MAKE`, or what messages call it.
+    """What was asked for, and what `make()` returned, its optimizer opened; `make` is None where it
+    was at hand.
     """
 
-    text: str
+    request: ModuleRequest
     step: Step
     make: Callable[[], object] | None
     optimizer: StepOptimizer | None = None
+
+    @property
+    def text(self) -> str:
+        """What messages call it."""
+        return self.request.text
 
     @property
     def module(self) -> torch.nn.Module:

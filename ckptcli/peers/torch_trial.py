@@ -91,9 +91,9 @@ def some(names: Sequence[str]) -> str:
     return shown if len(names) <= SHOWN else f"{shown} and {len(names) - SHOWN} more"
 
 
-def tried(user: UserModule, seed: int, wanted: str | None = None) -> Trial:
+def tried(user: UserModule, seed: int, wanted: str | None = None, has_values: bool = True) -> Trial:
     """Run the module with what it checkpoints itself, and twice without, each time from the same
-    random state; `wanted` as in `blocks_of`.
+    random state; `wanted` as in `blocks_of`. Without values nothing of both passes is compared.
 
     Raises:
         UsageError: no part of the module is called as `wanted` says.
@@ -101,7 +101,7 @@ def tried(user: UserModule, seed: int, wanted: str | None = None) -> Trial:
     """
     user = replace(user, step=replace(user.step, accumulate=1))
     blocks, network, places = blocks_of(user.module, wanted), ModuleNetwork(user, seed), Places()
-    parameters = [digest(parameter) for parameter in user.module.parameters()]
+    parameters = _digests(user) if has_values else []
     buffers = {name: buffer.clone() for name, buffer in user.module.named_buffers()}
     passes: list[Values] = []
     found: list[Any] = []
@@ -114,14 +114,16 @@ def tried(user: UserModule, seed: int, wanted: str | None = None) -> Trial:
                 state = network.forward()
             output_bytes = network.output_bytes
             result = network.backward(state)
-            passes.append(network.values(result))
+            if has_values:
+                passes.append(network.values(result))
             found[:] = result[1]
             restore_buffers(user.module, buffers)
-        can_share = parameters == [digest(parameter) for parameter in user.module.parameters()]
+        can_share = has_values and parameters == _digests(user)
         if user.optimizer is not None:
             network.step(result)
             network.put_back()
-    _check_same(user, passes[0], passes[1], network.dtype)
+    if has_values:
+        _check_same(user, passes[0], passes[1], network.dtype)
     return Trial(
         as_called(blocks, places.called, loops),
         own_checkpoints,
@@ -131,6 +133,10 @@ def tried(user: UserModule, seed: int, wanted: str | None = None) -> Trial:
         output_bytes,
         can_share,
     )
+
+
+def _digests(user: UserModule) -> list[bytes]:
+    return [digest(parameter) for parameter in user.module.parameters()]
 
 
 def restore_buffers(module: torch.nn.Module, buffers: Mapping[str, torch.Tensor]) -> None:

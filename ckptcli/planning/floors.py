@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from ckptcli.planning import chain_floor, dag_floor
+from ckptcli.planning import chain_floor, dag_floor, tape_floor
 from ckptcli.planning.dag_view import DagView
 from ckptcli.planning.planners.base import Deadline, Floor
 from ckptcli.planning.problems.base import Problem
 from ckptcli.planning.problems.chain import ChainProblem
 from ckptcli.planning.problems.dag import DagProblem
+from ckptcli.planning.problems.program import ProgramProblem
 
 
 def floor_of(problem: Problem, deadline: Deadline) -> Floor | None:
@@ -16,4 +17,6 @@ def floor_of(problem: Problem, deadline: Deadline) -> Floor | None:
         return dag_floor.floor_of(DagView(problem), deadline)
     if isinstance(problem, ChainProblem):
         return chain_floor.floor_of(problem)
+    if isinstance(problem, ProgramProblem):
+        return tape_floor.floor_of(problem)
     return None

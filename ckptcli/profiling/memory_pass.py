@@ -24,7 +24,7 @@ from ckptcli.checkpoint.lints import PassFacts, region_lints
 from ckptcli.checkpoint.strategies.base import Strategy
 from ckptcli.checkpoint.unused import RunFacts
 from ckptcli.events import Fanout
-from ckptcli.measure.memory import AllocatorPeak, LiveTensor, Memory, PeakLive
+from ckptcli.measure.memory import AllocatorPeak, AllocatorUse, LiveTensor, Memory, PeakLive
 from ckptcli.measure.rounds import collector_off
 from ckptcli.measure.row import Cost, Outcome
 from ckptcli.measure.trace import Trace
@@ -151,7 +151,7 @@ class _Account:
         result = opened.forward()
         forward_peak, after_forward_bytes = ledger.peak, ledger.bytes_in_use
         offloaded_bytes = ledger.host_bytes_in_use
-        allocator_forward = _reading(allocator)
+        allocator_forward, allocator_after_forward = _reading(allocator), _use(allocator)
         storage_id = opened.device.namespace.storage_id
         for tensor in result.parameters.values():
             labeller.relabel(storage_id(tensor.value), "parameter")
@@ -177,6 +177,8 @@ class _Account:
             allocator_forward=allocator_forward,
             offloaded_bytes=offloaded_bytes,
             allocator_backward=_reading(allocator),
+            allocator_after_forward=allocator_after_forward,
+            allocator_after_backward=_use(allocator),
         )
         parameters = {tensor.node.id for tensor in result.parameters.values()}
         unused = [n for n, tensor in result.parameters.items() if gradients.wrt(tensor) is None]
@@ -204,6 +206,11 @@ def _reading(memory: MemoryAccount) -> AllocatorPeak | None:
     if peak is None:
         return None
     return AllocatorPeak(peak.requested_bytes, peak.allocated_bytes, peak.reserved_bytes)
+
+
+def _use(memory: MemoryAccount) -> AllocatorUse | None:
+    use = memory.use()
+    return None if use is None else AllocatorUse(use.in_use_bytes, use.driver_bytes)
 
 
 def _unused_lints(unused: Sequence[str], parameters: int) -> Iterator[str]:

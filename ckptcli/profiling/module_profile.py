@@ -64,7 +64,7 @@ def profile_module(
     blocks = trial.blocks
     strategies = [s for s in strategies if s.is_asked or s.name != OWN or trial.own_checkpoints]
     run = OwnRun(
-        _workload(plain, blocks),
+        workload_of(plain, blocks),
         "Torch(Cpu)",
         engine.version,
         plan,
@@ -74,13 +74,11 @@ def profile_module(
         children=blocks.paths,
     )
     passes = [opened(strategy, plain, trial, engine, plan.seed) for strategy in strategies]
-    passes = [_first_pass(this, passes[0]) for this in passes]
-    for this in passes:
-        this.reference = passes[0]
+    passes = list(_compared(passes))
     run.notes = [
         *trial.notes(),
-        *_lints(strategies, passes, blocks),
-        *(text for this in passes for text in _divergence(this)),
+        *lints(strategies, passes, blocks),
+        *(text for this in passes for text in this.divergence),
         *_moved(passes),
     ]
     with running(plain.text, SMALLER):
@@ -91,12 +89,14 @@ def profile_module(
     return replace(record, warnings=(*record.warnings, *doubts))
 
 
-def _workload(plain: UserModule, blocks: Blocks) -> dict[str, object]:
+def workload_of(plain: UserModule, blocks: Blocks) -> dict[str, object]:
+    """What a record says of the module."""
     return {
         "name": "module",
         "title": plain.title,
         "module": plain.text,
         "has_caller": blocks.can_group,
+        **({} if plain.request.dtype is None else {"dtype": plain.request.dtype}),
     }
 
 
@@ -106,30 +106,35 @@ class ModulePass:
 
     row: Row
     network: ModuleNetwork | None = None
-    values: Values | None = None
-    reference: ModulePass | None = None
     is_loop: bool = False
     """Whether blocks that the module's own loop calls are called together."""
+    divergence: Sequence[str] = ()
+    """What is not finite, in sentences."""
 
     def measure(self) -> None:
-        """Fill in what one pass holds, and how far its values are from the reference's."""
+        """Fill in what one pass holds."""
         from ckptcli.peers.torch_memory import module_memory
 
-        network, reference = self.network, self.reference
-        if network is None or reference is None:
-            return
-        if self.values is None or reference.values is None:
-            return
+        if self.network is not None:
+            memory = module_memory(self.network)
+            rise_bytes = resident_rise_bytes(self.network)
+            self.row = replace(self.row, memory=replace(memory, process_peak_bytes=rise_bytes))
+
+    def hold_against(self, expected: Values | None) -> Values:
+        """The values of one pass, held against these; for None against themselves."""
+        network = self.network
+        assert network is not None
         result = gradients_of(network)
-        memory = module_memory(network)
+        values = network.values(result)
+        names = network.user.parameter_names()
+        self.divergence = tuple(divergence(self.row.strategy, values, names))
+        tolerance = TOLERANCES[network.dtype]
         self.row = replace(
             self.row,
-            memory=replace(memory, process_peak_bytes=resident_rise_bytes(network)),
-            outcome=outcome_of(self.values, network.check(result), None),
-            agreement=agreement(
-                reference.values, self.values, network.dtype, TOLERANCES[network.dtype], REFERENCE
-            ),
+            outcome=outcome_of(values, network.check(result), None),
+            agreement=agreement(expected or values, values, network.dtype, tolerance, REFERENCE),
         )
+        return values
 
 
 def opened(
@@ -191,37 +196,48 @@ def _checkpointed(
     return ModulePass(row, ModuleNetwork(user, seed), is_loop=is_loop)
 
 
-def _first_pass(this: ModulePass, reference: ModulePass) -> ModulePass:
-    """One pass for its values; where it fails with checkpoints alone, or is another program, the
-    reason.
+def _compared(passes: Sequence[ModulePass]) -> Iterator[ModulePass]:
+    """One pass of each for its values, held against the first's, whose gradients alone are kept.
 
     Raises:
-        ProgramError, OutputError: it fails without, or has no loss.
+        ProgramError, OutputError: the first fails, or has no loss.
+    """
+    from ckptcli.peers.torch_module import SMALLER
+
+    first, *others = passes
+    assert first.network is not None
+    with running(first.network.user.text, SMALLER):
+        expected = first.hold_against(None)
+    yield first
+    for this in others:
+        yield _held_against(this, first, expected)
+
+
+def _held_against(this: ModulePass, first: ModulePass, expected: Values) -> ModulePass:
+    """The strategy with its values compared; where it fails with checkpoints alone, or is another
+    program, the reason.
     """
     from ckptcli.peers.torch_module import SMALLER
     from ckptcli.peers.torch_trial import why_not_again
 
-    network = this.network
-    if network is None:
+    if this.network is None:
         return this
     try:
-        with running(network.user.text, SMALLER):
-            this.values = network.values(gradients_of(network))
+        with running(this.network.user.text, SMALLER):
+            this.hold_against(expected)
     except (ProgramError, OutputError) as error:
-        if this is reference:
-            raise
-        row = without_figures(this.row, why_not_again(error, network.user))
+        row = without_figures(this.row, why_not_again(error, this.network.user))
         return ModulePass(replace(row, failed=isinstance(error, ProgramError)))
-    another = _another_program(this, reference)
+    another = _another_program(this, first)
     return this if another is None else ModulePass(without_figures(this.row, another))
 
 
-def _another_program(this: ModulePass, reference: ModulePass) -> str | None:
-    """Why a row is not the reference's program: a checkpoint changes no value of forward."""
-    if this is reference or this.network is None or reference.network is None:
-        return None
-    terms, expected = this.network.loss_terms, reference.network.loss_terms
-    if this.is_loop and (terms != expected or _loss(this) != _loss(reference)):
+def _another_program(this: ModulePass, first: ModulePass) -> str | None:
+    """Why a row is not the first's program: a checkpoint changes no value of forward."""
+    assert this.network is not None
+    assert first.network is not None
+    terms, expected = this.network.loss_terms, first.network.loss_terms
+    if this.is_loop and (terms != expected or _loss(this) != _loss(first)):
         return (
             "the module's own loop uses what a block gives for something else too, so that blocks "
             "cannot be called together: use -s remat"
@@ -236,13 +252,7 @@ def _another_program(this: ModulePass, reference: ModulePass) -> str | None:
 
 
 def _loss(this: ModulePass) -> float | None:
-    return None if this.values is None else this.values.loss
-
-
-def _divergence(this: ModulePass) -> Iterator[str]:
-    if this.network is not None and this.values is not None:
-        names = this.network.user.parameter_names()
-        yield from divergence(this.row.strategy, this.values, names)
+    return None if this.row.outcome is None else this.row.outcome.loss
 
 
 def _moved(passes: Sequence[ModulePass]) -> Iterator[str]:
@@ -260,9 +270,10 @@ def _moved(passes: Sequence[ModulePass]) -> Iterator[str]:
                 yield _MOVED.format(other.row.strategy, differ, some(names))
 
 
-def _lints(
+def lints(
     strategies: Sequence[ModuleStrategy], passes: Sequence[ModulePass], blocks: Blocks
 ) -> Iterator[str]:
+    """What strategies say of these blocks."""
     for strategy, this in zip(strategies, passes):
         if this.network is not None and strategy.grouping is not None:
             for text in strategy.grouping.lints(len(blocks.parts)):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ckptcli.autodiff.device import Device
 from ckptcli.autodiff.gradients import Gradients
 from ckptcli.checkpoint.strategies.base import Strategy
+from ckptcli.passes.consumed import keeping
 from ckptcli.passes.run import open_pass
 from ckptcli.profiling.memory_pass import gradient_sum
 from ckptcli.profiling.out_of_memory import raise_told, told_as_failure
@@ -19,7 +20,9 @@ class TimedPass:
         self._strategy = strategy.name
         self._shown_parameter = workload.shown_parameter
         with told_as_failure(self._backend, self._strategy, lambda: "loading"):
-            opened = open_pass(workload, strategy, self._backend)
+            opened = open_pass(
+                workload, strategy, self._backend, consumed=keeping(workload.shown_parameter)
+            )
         self._forward, self._backward = opened.forward, opened.backward
 
     def forward(self) -> ForwardResult:

@@ -170,6 +170,13 @@ def _memory_readings(memory: Memory) -> Iterator[str]:
         yield f"the resident memory of the process rose by {rise} in such a pass"
     if memory.allocator_backward is not None:
         yield allocator_text(memory.allocator_backward)
+    forward, backward = memory.allocator_after_forward, memory.allocator_after_backward
+    if forward is not None and backward is not None:
+        yield (
+            f"the allocator keeps no peak: it has {units.size(forward.in_use_bytes)} in use after "
+            f"forward and {units.size(backward.in_use_bytes)} after backward, of "
+            f"{units.size(backward.driver_bytes)} from the driver"
+        )
 
 
 def peak_reading(memory: Memory) -> str:

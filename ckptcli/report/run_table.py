@@ -16,7 +16,7 @@ from ckptcli.measure.record import RunRecord
 from ckptcli.measure.row import PHASES, Row
 from ckptcli.measure.statistics import Estimate, Ratio
 from ckptcli.options.commands.run import RunOptions
-from ckptcli.options.effects import Subject, takes
+from ckptcli.options.effects import Kind, takes
 from ckptcli.options.listing import options_of
 from ckptcli.options.subjects import SUBJECTS, WORKLOAD
 from ckptcli.options.words import reproduction_words
@@ -249,8 +249,9 @@ def command_line(record: RunRecord, reps: int | None = None) -> str | None:
     if settings.get("memory_only"):
         del measured["reps"]
     name = record.workload.get("name")
-    kind = name if name in SUBJECTS else WORKLOAD
-    subject = Subject(kind, record.title, frozenset(sizes), frozenset(engines))
-    named = [option for option in options if takes(subject, option)]
+    kind = Kind(
+        name if name in SUBJECTS else WORKLOAD, record.title, frozenset(sizes), frozenset(engines)
+    )
+    named = [option for option in options if takes(kind, option)]
     words = reproduction_words(named, {**values, **sizes, **measured})
     return shlex.join(["ckpt", "run", *words])

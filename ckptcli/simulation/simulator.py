@@ -5,14 +5,16 @@ Invariant: the predicted bytes are those of the ledger, at the end of each half 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ckptcli.autodiff.device import Device
 from ckptcli.checkpoint.program_graph import LayerPlace, ProgramGraph, ProgramNode
 from ckptcli.checkpoint.strategies.base import Strategy
+from ckptcli.checkpoint.strategies.registry import parse_strategy
 from ckptcli.errors import UsageError
 from ckptcli.events import Sink
+from ckptcli.planning.tape.choice import Named
 from ckptcli.planning.tape.cost_graph import ApplyOp, CostGraph, DrawLeaf, OpenRegion, Span
 from ckptcli.simulation.script import ScriptNetwork
 from ckptcli.simulation.symbolic import SymbolicBackend, SymbolicNamespace, twin
@@ -48,8 +50,25 @@ class Prediction:
         return max(self.forward_traced_bytes, self.backward_traced_bytes)
 
 
+NAMED = (
+    "none",
+    "balanced",
+    "sqrt",
+    "sqrt:count",
+    "remat",
+    "remat:last=plain",
+    "remat:every=2",
+    "segments:2",
+    "segments:3",
+    "segments:4",
+)
+"""The strategies that a plan is held against; the first two need no layers."""
+
+
 class Simulator:
-    """A recorded program, to be played under any strategy."""
+    """A recorded program, to be played under any strategy; strategies are prepared for it as for
+    the program itself.
+    """
 
     def __init__(self, graph: CostGraph) -> None:
         self.graph = graph
@@ -63,6 +82,37 @@ class Simulator:
             isinstance(action, OpenRegion) and action.policy is None for action in graph.forward
         )
         self._program = program_of(graph)
+        self._named: list[Named] | None = None
+
+    def __call__(self) -> ProgramGraph:
+        """The program as strategies that go by sizes see it."""
+        return self._program
+
+    def costs(self) -> CostGraph:
+        """The recorded program."""
+        return self.graph
+
+    def named(self) -> Sequence[Named]:
+        """What the named strategies take that mean something for the program."""
+        if self._named is None:
+            names = NAMED if self.graph.loops else NAMED[:2]
+            self._named = [] if self._has_unknown_policy else [self._as_named(n) for n in names]
+        return self._named
+
+    def _as_named(self, name: str) -> Named:
+        prediction = self.predict(parse_strategy(name))
+        base = self.graph.base_bytes
+        return Named(
+            name,
+            prediction.traced_bytes - base,
+            prediction.peak_bytes - base,
+            prediction.after_forward_bytes - base,
+            prediction.again,
+        )
+
+    def peak_bytes(self, strategy: Strategy) -> int:
+        """The peak of a strategy above parameters and input, workspace included."""
+        return self.predict(strategy).traced_bytes - self.graph.base_bytes
 
     def predict(self, strategy: Strategy, sink: Sink | None = None) -> Prediction:
         """One pass under `strategy`, which is prepared for the program first.
@@ -77,7 +127,7 @@ class Simulator:
                 "predict it from the program itself",
             )
         xp = SymbolicNamespace(self.graph, self._spans, self._drawn)
-        prepared = strategy.prepared(lambda: self._program)
+        prepared = strategy.prepared(self)
         backend = SymbolicBackend(xp)
         device = Device(backend).autodiff().gradient_checkpointing(prepared).watched_by(sink)
         network = ScriptNetwork(self.graph, self._twins, device, xp)

@@ -21,7 +21,7 @@ from ckptcli.autodiff.op import Op
 from ckptcli.autodiff.ops.svd import SvdParams
 from ckptcli.backends.base import Namespace
 from ckptcli.backends.dtypes import DTYPES
-from ckptcli.checkpoint.program_graph import ProgramGraph
+from ckptcli.checkpoint.program_graph import Program
 from ckptcli.checkpoint.retriever import Retriever
 from ckptcli.checkpoint.strategies.base import Strategy
 from ckptcli.errors import UsageError
@@ -91,7 +91,7 @@ def perturbed(strategy: Strategy, fault: Fault) -> Strategy:
     return twin
 
 
-def _prepared(strategy: Strategy, fault: Fault, program: Callable[[], ProgramGraph]) -> Strategy:
+def _prepared(strategy: Strategy, fault: Fault, program: Program) -> Strategy:
     """The strategy as it is for a program, with the same fault."""
     return perturbed(strategy.prepared(program), fault)
 

@@ -62,7 +62,13 @@ class Network(Protocol):
 
 
 class Workload(Protocol):
-    """A program to profile. Workloads derive from it and take what stands here."""
+    """A program to profile. Workloads derive from it and take what stands here.
+
+    Attributes:
+        consumes: whether its passes let go of each parameter's gradient once it is complete.
+    """
+
+    consumes: bool = False
 
     @property
     def title(self) -> str:

@@ -5,7 +5,7 @@ A strategy never changes a value; it decides which values are held and how the o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -13,7 +13,7 @@ from ckptcli.backends.base import Namespace
 from ckptcli.checkpoint.builder import build
 from ckptcli.checkpoint.policies import Policy
 from ckptcli.checkpoint.policies.grammar import split_outside_brackets
-from ckptcli.checkpoint.program_graph import ProgramGraph
+from ckptcli.checkpoint.program_graph import Program
 from ckptcli.checkpoint.retriever import Retriever
 from ckptcli.errors import UsageError
 from ckptcli.events import Sink
@@ -87,12 +87,12 @@ class Strategy:
             raise UsageError(f"strategy `{cls.keyword}` takes no arguments, got `{arguments}`")
         return cls()
 
-    def prepared(self, program: Callable[[], ProgramGraph]) -> Strategy:
+    def prepared(self, program: Program) -> Strategy:
         """The strategy for one program, told by whoever opens a pass of it.
 
-        A strategy that goes by sizes or costs calls `program`, which runs the forward pass once for
-        each workload, and returns another strategy that decides by what it says. All others are
-        the same for every program and return themselves.
+        A strategy that goes by sizes or costs asks `program`, which runs a pass once for each
+        workload, and returns another strategy that decides by what it says. All others are the
+        same for every program and return themselves.
         """
         return self
 

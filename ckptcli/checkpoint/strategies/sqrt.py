@@ -9,14 +9,14 @@ Source: T. Chen et al., "Training deep nets with sublinear memory cost" (2016).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 from ckptcli import units
 from ckptcli.checkpoint.layer_bytes import Grouping, grouped, layer_bytes
 from ckptcli.checkpoint.policies import nothing_saveable
-from ckptcli.checkpoint.program_graph import ProgramGraph
+from ckptcli.checkpoint.program_graph import Program, ProgramGraph
 from ckptcli.checkpoint.segments import even_sizes, least_peak
 from ckptcli.checkpoint.strategies.base import LayerRegion, Strategy
 from ckptcli.checkpoint.strategies.registry import register
@@ -64,7 +64,7 @@ class SquareRoot(Strategy):
             )
         return cls(by_count=bool(arguments))
 
-    def prepared(self, program: Callable[[], ProgramGraph]) -> SquareRoot:
+    def prepared(self, program: Program) -> SquareRoot:
         return self if self._by_count else SquareRoot(choices=_choices(program()))
 
     def layer_regions(self, count: int) -> Sequence[LayerRegion]:

@@ -15,7 +15,7 @@ from ckptcli.errors import UsageError
 if TYPE_CHECKING:
     from ckptcli.cli.line import Line
     from ckptcli.cli.subjects.base import Subject, SubjectOptions
-    from ckptcli.options.effects import Subject as Kind
+    from ckptcli.options.effects import Kind
 
 
 def subject_of(options: SubjectOptions, line: Line) -> Subject:

@@ -23,8 +23,7 @@ if TYPE_CHECKING:
     from ckptcli.options.commands.run import RunOptions
     from ckptcli.options.commands.saved import SavedOptions
     from ckptcli.options.commands.sweep import SweepOptions
-    from ckptcli.options.effects import Subject as Kind
-    from ckptcli.options.option import Option
+    from ckptcli.options.effects import Kind
     from ckptcli.peers.base import Engine
 
     SubjectOptions: TypeAlias = RunOptions | CheckOptions | SavedOptions | SweepOptions
@@ -70,7 +69,11 @@ class Subject(Protocol):
 
     @staticmethod
     def kind(options: SubjectOptions) -> Kind:
-        """What options mean for it."""
+        """What options mean for it: what others do is told, and is in no record.
+
+        Raises:
+            UnknownNameError, UsageError: it names what there is not.
+        """
 
     @property
     def sums(self) -> Sequence[str]:
@@ -125,10 +128,6 @@ class Profile(ABC):
         Raises:
             CkptError: it cannot be opened.
         """
-
-    @abstractmethod
-    def takes(self, option: Option) -> bool:
-        """Whether the option has an effect on what is measured; call after `open`."""
 
     def before(self, stdout_is_data: bool) -> list[str]:
         """What comes before the first pass; warnings."""

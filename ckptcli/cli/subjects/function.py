@@ -8,33 +8,32 @@ from typing import TYPE_CHECKING, ClassVar
 from ckptcli.cli.streams import warn
 from ckptcli.cli.subjects.base import Profile
 from ckptcli.errors import UsageError
-from ckptcli.options.effects import Subject, takes, without_effect
+from ckptcli.options.effects import Kind
 from ckptcli.options.subjects import FUNCTION
 
 if TYPE_CHECKING:
     from ckptcli.cli.line import Line
-    from ckptcli.cli.subjects.base import Measurement, SubjectOptions
+    from ckptcli.cli.subjects.base import Measurement, Subject, SubjectOptions
     from ckptcli.measure.check import CheckedProgram
     from ckptcli.measure.record import RunRecord
     from ckptcli.measure.saved_list import SavedProgram
     from ckptcli.options.commands.check import CheckOptions
     from ckptcli.options.commands.run import RunOptions
     from ckptcli.options.commands.saved import SavedOptions
-    from ckptcli.options.option import Option
     from ckptcli.peers.base import Engine
 
 ENGINE = "jax"
 ENGINES = (ENGINE, "jax-eager")
-KIND = Subject(FUNCTION, "a function")
+KIND = Kind(FUNCTION, "a function")
 
 
 class FunctionSubject:
     """A function under strategies, in JAX; see `Subject`."""
 
     def __init__(self, options: SubjectOptions, line: Line) -> None:
+        del line
         self.text = options.function.function_text or ""
         self.engine_names = _engines(self.text, options.peers.engine_names)
-        self.notes = without_effect(line.options, line.given, KIND)
 
     @staticmethod
     def named_by(options: SubjectOptions) -> str | None:
@@ -42,7 +41,7 @@ class FunctionSubject:
         return None if text is None else f"--function {text}"
 
     @staticmethod
-    def kind(options: SubjectOptions) -> Subject:
+    def kind(options: SubjectOptions) -> Kind:
         del options
         return KIND
 
@@ -62,7 +61,6 @@ class FunctionSubject:
 
         names = dict.fromkeys(options.strategies.strategy_texts)
         strategies = [parse_function_strategy(name) for name in names]
-        warn(self.notes, options.notes.quiet)
         checked = CheckedFunction(self.text, options.workload.seed)
         warn(checked.notes, options.notes.quiet)
         checks = list(checked.checks(strategies or checked.default()))
@@ -75,7 +73,6 @@ class FunctionSubject:
         del engines
         names = dict.fromkeys(options.strategies.strategy_texts)
         strategies = [parse_function_strategy(name) for name in names]
-        warn(self.notes, options.notes.quiet)
         yield saved_by_function(self.text, strategies)
 
 
@@ -116,10 +113,7 @@ class FunctionProfile(Profile):
 
     def open(self, engines: Sequence[Engine]) -> list[str]:
         self._engines = engines
-        return self._subject.notes
-
-    def takes(self, option: Option) -> bool:
-        return takes(KIND, option)
+        return []
 
     def measure(self, measurement: Measurement) -> RunRecord:
         from ckptcli.profiling.function_profile import profile_function
@@ -137,4 +131,4 @@ class FunctionProfile(Profile):
         )
 
 
-SUBJECT = FunctionSubject
+SUBJECT: type[Subject] = FunctionSubject

@@ -9,23 +9,22 @@ from typing import TYPE_CHECKING, ClassVar
 from ckptcli.cli.streams import warn
 from ckptcli.cli.subjects.base import Profile
 from ckptcli.errors import UsageError
-from ckptcli.options.effects import Subject, takes, without_effect
+from ckptcli.options.effects import Kind
 from ckptcli.options.subjects import MODULE
 
 if TYPE_CHECKING:
     from ckptcli.cli.line import Line
-    from ckptcli.cli.subjects.base import Measurement, SubjectOptions
+    from ckptcli.cli.subjects.base import Measurement, Subject, SubjectOptions
     from ckptcli.measure.check import CheckedProgram
     from ckptcli.measure.record import RunRecord
     from ckptcli.measure.saved_list import SavedProgram
     from ckptcli.options.commands.check import CheckOptions
     from ckptcli.options.commands.run import RunOptions
     from ckptcli.options.commands.saved import SavedOptions
-    from ckptcli.options.option import Option
     from ckptcli.peers.base import Engine
 
 ENGINE = "torch"
-KIND = Subject(MODULE, "a module")
+KIND = Kind(MODULE, "a module", frozenset({"dtype"}))
 
 
 class ModuleSubject:
@@ -34,6 +33,8 @@ class ModuleSubject:
     engine_names: Sequence[str] = (ENGINE,)
 
     def __init__(self, options: SubjectOptions, line: Line) -> None:
+        del line
+        from ckptcli.peers.module_input import parsed_input
         from ckptcli.peers.module_request import ModuleRequest
 
         text = options.peers.module_text or ""
@@ -42,8 +43,9 @@ class ModuleSubject:
                 f"--module {text} needs --engine {ENGINE} alone",
                 f"leave out --engine, or use {ENGINE}",
             )
-        self.request = ModuleRequest(text, options.blocks.blocks_text)
-        self.notes = without_effect(line.options, line.given, KIND)
+        inputs = tuple(map(parsed_input, options.inputs.input_texts))
+        dtype = options.workload.dtype
+        self.request = ModuleRequest(text, options.blocks.blocks_text, inputs, dtype)
 
     @staticmethod
     def named_by(options: SubjectOptions) -> str | None:
@@ -51,7 +53,7 @@ class ModuleSubject:
         return None if text is None else f"--module {text}"
 
     @staticmethod
-    def kind(options: SubjectOptions) -> Subject:
+    def kind(options: SubjectOptions) -> Kind:
         del options
         return KIND
 
@@ -68,7 +70,6 @@ class ModuleSubject:
         from ckptcli.measure.check import CheckedProgram
         from ckptcli.profiling.module_check import CheckedModule
 
-        warn(self.notes, options.notes.quiet)
         checked = CheckedModule(self.request, options.workload.seed, engines[0])
         warn(checked.notes, options.notes.quiet)
         strategies = checked.strategies(options.strategies.strategy_texts)
@@ -77,7 +78,6 @@ class ModuleSubject:
     def saved(self, options: SavedOptions, engines: Sequence[Engine]) -> Iterator[SavedProgram]:
         from ckptcli.profiling.module_saved import saved_under_strategies
 
-        warn(self.notes, options.notes.quiet)
         names, seed = options.strategies.strategy_texts, options.workload.seed
         yield saved_under_strategies(self.request, seed, engines[0], names)
 
@@ -92,7 +92,7 @@ class ModuleProfile(Profile):
 
         accumulate = options.training.accumulate
         self._request = replace(subject.request, accumulate=accumulate)
-        self._notes = subject.notes
+        self._is_fake = options.shapes.is_fake
         self._strategies = module_strategies(options.strategies.strategy_texts)
         self.row_names = [strategy.name for strategy in self._strategies]
         self.has_reference = len(self._strategies) > 1
@@ -100,14 +100,22 @@ class ModuleProfile(Profile):
 
     def open(self, engines: Sequence[Engine]) -> list[str]:
         (self._engine,) = engines
-        return self._notes
-
-    def takes(self, option: Option) -> bool:
-        return takes(KIND, option)
+        return []
 
     def measure(self, measurement: Measurement) -> RunRecord:
+        from ckptcli.profiling.fake_profile import profile_shapes
         from ckptcli.profiling.module_profile import profile_module
 
+        if self._is_fake:
+            return profile_shapes(
+                self._request,
+                self._strategies,
+                self._engine,
+                measurement.plan,
+                measurement.tell,
+                config=measurement.config,
+                command=measurement.command,
+            )
         return profile_module(
             self._request,
             self._strategies,
@@ -121,4 +129,4 @@ class ModuleProfile(Profile):
         )
 
 
-SUBJECT = ModuleSubject
+SUBJECT: type[Subject] = ModuleSubject

@@ -9,17 +9,16 @@ from typing import TYPE_CHECKING
 
 from ckptcli.errors import UsageError
 from ckptcli.options.commands.saved import SavedOptions
-from ckptcli.options.subjects import WORKLOAD
 
 if TYPE_CHECKING:
     from ckptcli.cli.line import Line
-    from ckptcli.cli.subjects.base import SubjectOptions
+    from ckptcli.cli.subjects.base import Subject, SubjectOptions
     from ckptcli.cli.workload_profile import WorkloadProfile
     from ckptcli.measure.check import CheckedProgram
     from ckptcli.measure.saved_list import SavedProgram
     from ckptcli.options.commands.check import CheckOptions
     from ckptcli.options.commands.run import RunOptions
-    from ckptcli.options.effects import Subject
+    from ckptcli.options.effects import Kind
     from ckptcli.peers.base import Engine
 
 
@@ -41,10 +40,10 @@ class WorkloadSubject:
         return None
 
     @staticmethod
-    def kind(options: SubjectOptions) -> Subject:
-        from ckptcli.cli.programs import subject_of
+    def kind(options: SubjectOptions) -> Kind:
+        from ckptcli.cli.programs import kind_of_workload
 
-        return subject_of(WORKLOAD, options.program.workload_text, options.peers.engine_names)
+        return kind_of_workload(options.program.workload_text, options.peers.engine_names)
 
     @property
     def sums(self) -> Sequence[str]:
@@ -69,4 +68,4 @@ class WorkloadSubject:
         return saved_by_workload(options, self._line)
 
 
-SUBJECT = WorkloadSubject
+SUBJECT: type[Subject] = WorkloadSubject

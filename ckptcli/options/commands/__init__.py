@@ -11,6 +11,7 @@ from ckptcli.options.group import Options
 
 COMMANDS = {
     "sweep": "ckptcli.options.commands.sweep:SweepOptions",
+    "fits": "ckptcli.options.commands.fits:FitsOptions",
     "run": "ckptcli.options.commands.run:RunOptions",
     "log": "ckptcli.options.commands.log:LogOptions",
     "check": "ckptcli.options.commands.check:CheckOptions",

@@ -11,6 +11,7 @@ from ckptcli.options.program import (
     DeviceOptions,
     FaultOptions,
     FunctionOptions,
+    InputOptions,
     MemoryCheckOptions,
     PeerOptions,
     ProgramOptions,
@@ -50,6 +51,7 @@ class CheckOptions(Options):
         },
     )
     blocks: BlockOptions = group(BlockOptions)
+    inputs: InputOptions = group(InputOptions)
     data: JsonOptions = group(JsonOptions, as_json={"help": "Print one JSON object a program."})
     screen: ScreenOptions = group(ScreenOptions)
     notes: QuietOptions = group(QuietOptions)

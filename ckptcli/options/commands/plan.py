@@ -5,7 +5,14 @@ from __future__ import annotations
 from ckptcli.options.group import Options, group
 from ckptcli.options.option import option
 from ckptcli.options.output import JsonOptions, QuietOptions, ScreenOptions
-from ckptcli.options.program import ConfigOptions
+from ckptcli.options.program import (
+    ConfigOptions,
+    DeviceOptions,
+    GradientOptions,
+    MemoryCheckOptions,
+    ProgramOptions,
+)
+from ckptcli.options.workload import WorkloadOptions
 
 _ONCE = "it is what this plan is for"
 
@@ -15,7 +22,8 @@ class ProblemOptions(Options):
 
     graph_path: str | None = option(
         None,
-        "The problem, a JSON file: a dag, a chain, steps or a knapsack; - is stdin.",
+        "The problem, a JSON file: a dag, a chain, steps, a knapsack, or a program's costs as "
+        "--export-graph writes them; - is stdin.",
         key="graph",
         metavar="FILE",
         names="file",
@@ -54,6 +62,48 @@ class ProblemOptions(Options):
         "Of steps: what reading it costs.",
         metavar="R",
         at_least=0,
+        not_in_settings=_ONCE,
+    )
+
+
+class RecordedOptions(Options):
+    """How a program is planned for, and what is done with its plan."""
+
+    cost_name: str = option(
+        "flops",
+        "What computing again costs: operations, the time of each op, or their number.",
+        key="cost",
+        choices=("flops", "time", "count"),
+        not_in_settings=_ONCE,
+    )
+    run: bool = option(
+        False,
+        "Run the plan: predicted beside measured, gradients against none's.",
+        not_in_settings=_ONCE,
+    )
+    pareto: bool = option(
+        False,
+        "What every budget buys: peak against cost, and the named strategies among it.",
+        section="Output",
+        not_in_settings=_ONCE,
+    )
+    plan_exports: tuple[str, ...] = option(
+        (),
+        "Write the plan, a .json for --strategy plan:FILE, repeatable.",
+        section="Output",
+        key="export",
+        metavar="FILE",
+        names="file",
+        has_blanks=True,
+        not_from_found="a file that would be written",
+    )
+    graph_export: str | None = option(
+        None,
+        "Write what the program costs, for --graph FILE.",
+        section="Output",
+        key="export-graph",
+        metavar="FILE",
+        names="file",
         not_in_settings=_ONCE,
     )
 
@@ -104,9 +154,17 @@ class PlanOptions(Options):
     """`ckpt plan`."""
 
     problem: ProblemOptions = group(ProblemOptions)
+    program: ProgramOptions = group(
+        ProgramOptions, workload_text={"help": "Program to plan for, where there is no --graph."}
+    )
+    workload: WorkloadOptions = group(WorkloadOptions)
+    device: DeviceOptions = group(DeviceOptions)
+    gradients: GradientOptions = group(GradientOptions)
+    recorded: RecordedOptions = group(RecordedOptions)
     planner: PlannerOptions = group(PlannerOptions)
     data: JsonOptions = group(JsonOptions, as_json={"help": "Print one JSON object, ckpt.plan/1."})
     actions: ActionsOptions = group(ActionsOptions)
     screen: ScreenOptions = group(ScreenOptions)
     notes: QuietOptions = group(QuietOptions)
+    memory: MemoryCheckOptions = group(MemoryCheckOptions)
     settings: ConfigOptions = group(ConfigOptions)

@@ -19,9 +19,12 @@ from ckptcli.options.program import (
     DeviceOptions,
     FaultOptions,
     FunctionOptions,
+    GradientOptions,
+    InputOptions,
     MemoryCheckOptions,
     PeerOptions,
     ProgramOptions,
+    ShapeOptions,
     StrategyOptions,
     TrainingOptions,
 )
@@ -38,9 +41,12 @@ class RunOptions(Options):
     function: FunctionOptions = group(FunctionOptions)
     peers: PeerOptions = group(PeerOptions)
     blocks: BlockOptions = group(BlockOptions)
+    inputs: InputOptions = group(InputOptions)
+    shapes: ShapeOptions = group(ShapeOptions)
     training: TrainingOptions = group(TrainingOptions)
     rounds: RoundOptions = group(RoundOptions)
     limit: DeviceMemoryOptions = group(DeviceMemoryOptions)
+    gradients: GradientOptions = group(GradientOptions)
     threshold: ThresholdOptions = group(ThresholdOptions)
     data: JsonOptions = group(
         JsonOptions, as_json={"help": "Print one JSON object, schema ckpt.run/1."}

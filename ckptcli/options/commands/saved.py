@@ -10,6 +10,7 @@ from ckptcli.options.program import (
     ConfigOptions,
     DeviceOptions,
     FunctionOptions,
+    InputOptions,
     MemoryCheckOptions,
     PeerOptions,
     ProgramOptions,
@@ -56,6 +57,7 @@ class SavedOptions(Options):
         engine_names={"help": "With --module: the library that the module is of, torch."},
     )
     blocks: BlockOptions = group(BlockOptions)
+    inputs: InputOptions = group(InputOptions)
     totals: TotalOptions = group(TotalOptions)
     data: JsonOptions = group(JsonOptions, as_json={"help": "Print one JSON object a program."})
     screen: ScreenOptions = group(ScreenOptions)

@@ -18,12 +18,14 @@ from ckptcli.options.program import (
     DeviceOptions,
     FaultOptions,
     FunctionOptions,
+    InputOptions,
     MemoryCheckOptions,
     PeerOptions,
     ProgramOptions,
     StrategyOptions,
+    TrainingOptions,
 )
-from ckptcli.options.sweeping import AxisOptions, PlaceOptions, ResultOptions
+from ckptcli.options.sweeping import AxisOptions, PlaceOptions, ResultOptions, SchedulerOptions
 from ckptcli.options.workload import WorkloadOptions
 
 
@@ -40,6 +42,8 @@ class SweepOptions(Options):
     function: FunctionOptions = group(FunctionOptions)
     peers: PeerOptions = group(PeerOptions)
     blocks: BlockOptions = group(BlockOptions)
+    inputs: InputOptions = group(InputOptions)
+    training: TrainingOptions = group(TrainingOptions)
     rounds: RoundOptions = group(
         RoundOptions,
         timeout_s={"help": "Stop a point after this; it is a point that failed."},
@@ -48,6 +52,7 @@ class SweepOptions(Options):
     limit: DeviceMemoryOptions = group(DeviceMemoryOptions)
     threshold: ThresholdOptions = group(ThresholdOptions)
     place: PlaceOptions = group(PlaceOptions)
+    scheduler: SchedulerOptions = group(SchedulerOptions)
     results: ResultOptions = group(ResultOptions)
     data: JsonOptions = group(
         JsonOptions, as_json={"help": "Print one JSON object, schema ckpt.sweep/1."}

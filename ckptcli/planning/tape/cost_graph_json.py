@@ -35,6 +35,22 @@ from ckptcli.planning.tape.cost_graph import (
 KIND = "program"
 SCHEMA = "ckpt.cost-graph/1"
 
+ENTRIES = (
+    "schema",
+    "title",
+    "nodes",
+    "layers",
+    "loops",
+    "parameters",
+    "root",
+    "consumes",
+    "base_bytes",
+    "load",
+    "forward",
+    "before",
+    "steps",
+)
+
 _ACTIONS: dict[str, Callable[..., Action]] = {
     "leaf": MakeLeaf,
     "track": TrackLeaf,

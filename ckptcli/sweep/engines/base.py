@@ -17,10 +17,12 @@ class Request:
     Attributes:
         memory_only: whether nothing is timed, so that points do not disturb each other.
         timeout_s: what a point may take; None for any time.
+        scheduler: the address of a scheduler that runs; None for one of our own.
     """
 
     memory_only: bool
     timeout_s: float | None = None
+    scheduler: str | None = None
 
 
 Outcomes: TypeAlias = Generator[tuple[Task, Outcome], None, None]

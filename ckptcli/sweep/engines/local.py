@@ -15,7 +15,7 @@ class LocalEngine:
     """See `Engine`. A thread waits for each process."""
 
     def __init__(self, request: Request) -> None:
-        self._at_once = _cores() if request.memory_only else 1
+        self._at_once = cores() if request.memory_only else 1
 
     def outcomes(self, tasks: Sequence[Task]) -> Outcomes:
         running = Running()
@@ -31,7 +31,7 @@ class LocalEngine:
             pool.shutdown(cancel_futures=True)
 
 
-def _cores() -> int:
+def cores() -> int:
     """Those that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))

@@ -1,0 +1,85 @@
+"""A recorded program of the engine, to be planned in bytes above parameters and input.
+
+Values are computed again by the op that made them; a step's own work is the same under every plan.
+The order of gradients is the tape's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import ClassVar
+
+from ckptcli.errors import UsageError
+from ckptcli.planning.problems.base import Number, reads
+from ckptcli.planning.problems.fields import Fields
+from ckptcli.planning.tape.cost_graph import CostGraph, CostNode
+from ckptcli.planning.tape.cost_graph_json import ENTRIES, graph_from_json
+from ckptcli.planning.tape.model import TapeModel
+from ckptcli.planning.tape.player import Player
+from ckptcli.planning.tape.profile import TapeProfile
+
+COSTS: dict[str, Callable[[CostNode], Number]] = {
+    "flops": lambda node: node.flops,
+    "count": lambda node: 1 if node.op else 0,
+    "time": lambda node: node.time_s,
+}
+"""What a computation may cost, by the name of the measure."""
+
+
+UNBOUNDED_BYTES = 1 << 62
+"""A budget that every schedule is within."""
+
+
+@dataclass(frozen=True)
+class ProgramProblem:
+    """A program and what its computations cost.
+
+    Attributes:
+        graph: as recorded.
+        cost_of: what one computation of a node costs.
+        with_workspace: whether what kernels allocate inside themselves counts.
+    """
+
+    graph: CostGraph
+    cost_of: Callable[[CostNode], Number] = field(default=COSTS["flops"])
+    with_workspace: bool = True
+
+    kind: ClassVar[str] = "program"
+    unit: ClassVar[str] = "bytes above parameters and input"
+
+    @property
+    def base_cost(self) -> Number:
+        """Of the forward pass."""
+        return sum(self.model.costs[node.id] for node in self.graph.nodes if node.op)
+
+    @property
+    def title(self) -> str:
+        """`n = 64, layers = 8 (23 values)`."""
+        return f"{self.graph.title} ({len(self.model.values)} values)"
+
+    @cached_property
+    def model(self) -> TapeModel:
+        """The program as planners see it."""
+        return TapeModel(self.graph, [self.cost_of(node) for node in self.graph.nodes])
+
+    @cached_property
+    def player(self) -> Player:
+        """What counts its bytes."""
+        return Player(self.model, self.with_workspace)
+
+    @cached_property
+    def profile(self) -> TapeProfile:
+        """What it takes beside values."""
+        return TapeProfile(self.player)
+
+
+@reads("program")
+def read_program(fields: Fields) -> ProgramProblem:
+    """What `ckpt plan --export-graph` writes."""
+    values = {name: fields.value(name) for name in ENTRIES}
+    try:
+        return ProgramProblem(graph_from_json(values, lambda policy: None))
+    except UsageError as error:
+        fields.fail(error.message, error.hint)

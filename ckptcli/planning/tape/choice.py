@@ -1,0 +1,180 @@
+"""The plan of a program for a budget: the best of the planners' and of the named strategies.
+
+Invariant: a plan costs no more than any named strategy that fits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from ckptcli import units
+from ckptcli.errors import PlanError
+from ckptcli.planning.making import make_plan
+from ckptcli.planning.plan import Attempt, Plan
+from ckptcli.planning.planners.base import Deadline, Request
+from ckptcli.planning.planners.registry import AUTO
+from ckptcli.planning.problems.base import Number
+from ckptcli.planning.problems.program import ProgramProblem
+from ckptcli.planning.tape.names import value_names
+from ckptcli.planning.tape.plan_file import TapePlan
+from ckptcli.planning.tape.program import program_made
+from ckptcli.planning.tape.schedule import Schedule, schedule_of
+
+UNHURRIED = Deadline(1e8)
+"""Searches end by what they have looked at, so that the same budget gives the same plan."""
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """A named strategy on a program, as the engine plays it.
+
+    Attributes:
+        name: as on the command line.
+        peak_bytes, ledger_bytes: above parameters and input, with the workspace of kernels and
+            without.
+        held_bytes: what is live after the forward pass.
+        again: node -> how often it is computed again.
+    """
+
+    name: str
+    peak_bytes: int
+    ledger_bytes: int
+    held_bytes: int
+    again: Mapping[int, int]
+
+    def cost(self, problem: ProgramProblem) -> Number:
+        """Of its forward pass and of what it computes again."""
+        costs = problem.model.costs
+        return problem.base_cost + sum(costs[node] * n for node, n in self.again.items())
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A plan, and what executes it.
+
+    Attributes:
+        problem: what was planned.
+        plan: the answer, feasible or not.
+        tape: what executes it; None where nothing fits.
+        named: the named strategies beside it.
+    """
+
+    problem: ProgramProblem
+    plan: Plan
+    tape: TapePlan | None
+    named: Sequence[Named]
+
+    def reasons(self) -> tuple[str, ...]:
+        """Why each value is held, and what is computed again, for people."""
+        if self.tape is None:
+            return ()
+        return tuple(_reasons(self.problem, self.tape))
+
+
+def choose(
+    problem: ProgramProblem,
+    budget_bytes: int | None,
+    named: Sequence[Named],
+    planner: str = AUTO,
+    deadline: Deadline = UNHURRIED,
+) -> Choice:
+    """The cheapest plan within the budget; ties hold rather than compute again."""
+    plan = make_plan(problem, Request(budget_bytes, deadline), planner)
+    graph = problem.graph
+    program, loaded = program_made(graph), sum(problem.model.is_loaded)
+    best = _best(problem, [n for n in named if _fits(problem, n, budget_bytes)])
+    if best is not None and (not plan.feasible or best.cost(problem) < (plan.cost or 0)):
+        plan = _named_plan(problem, plan, best)
+        return Choice(problem, plan, TapePlan(None, best.name, program, loaded), named)
+    if plan.actions is None:
+        return Choice(problem, plan, None, named)
+    schedule = schedule_of(plan.actions())
+    return Choice(problem, plan, TapePlan(schedule, "", program, loaded), named)
+
+
+def check_feasible(choice: Choice) -> TapePlan:
+    """What executes the plan.
+
+    Raises:
+        PlanError: nothing fits; with the smallest budget that does, and what sets it.
+    """
+    if choice.tape is not None:
+        return choice.tape
+    plan = choice.plan
+    allowed = f"{units.size(plan.budget)} ({plan.budget} bytes)"
+    hint = None
+    if plan.min_budget is not None:
+        hint = f"the smallest budget that is known to be enough is {plan.min_budget} bytes"
+    floor = plan.floor
+    sets = f": {floor.where} needs {floor.bytes} bytes" if floor is not None else ""
+    raise PlanError(f"no plan of {choice.problem.graph.title} fits in {allowed}{sets}", hint)
+
+
+def _peak(problem: ProgramProblem, named: Named) -> int:
+    return named.peak_bytes if problem.with_workspace else named.ledger_bytes
+
+
+def _fits(problem: ProgramProblem, named: Named, budget_bytes: int | None) -> bool:
+    return budget_bytes is None or _peak(problem, named) <= budget_bytes
+
+
+def _best(problem: ProgramProblem, fitting: Sequence[Named]) -> Named | None:
+    def merit(named: Named) -> tuple[Number, int, int]:
+        return named.cost(problem), sum(named.again.values()), _peak(problem, named)
+
+    return min(fitting, key=merit, default=None)
+
+
+def _named_plan(problem: ProgramProblem, plan: Plan, named: Named) -> Plan:
+    """The plan that is a named strategy."""
+    cost = named.cost(problem)
+    keyword = f"strategy {named.name}"
+    attempt = Attempt(keyword, cost, _peak(problem, named), "as the engine plays it")
+    least = min(p for p in (plan.min_budget, _peak(problem, named)) if p is not None)
+    return replace(
+        plan,
+        planner=keyword,
+        feasible=True,
+        runs="tape",
+        cost=cost,
+        peak=_peak(problem, named),
+        recomputed=cost - problem.base_cost,
+        evaluations=None,
+        actions=None,
+        length=None,
+        saved=None,
+        min_budget=least,
+        min_budget_proved=plan.floor is not None and plan.floor.bytes == least,
+        proved_optimal=plan.lower_bound is not None and cost <= plan.lower_bound,
+        attempts=(*plan.attempts, attempt),
+    )
+
+
+def _reasons(problem: ProgramProblem, tape: TapePlan) -> Iterator[str]:
+    if tape.schedule is None:
+        yield f"the strategy `{tape.strategy}` is the cheapest that was found within the budget"
+        return
+    yield from _held_reasons(problem, tape.schedule)
+    count = sum(1 for _ in tape.schedule.computations())
+    yield f"{count} computations again, of {len(tape.schedule.computed)} values"
+
+
+def _held_reasons(problem: ProgramProblem, schedule: Schedule) -> Iterator[str]:
+    """A line a held value: which step needs it first, and what it would cost to compute again."""
+    model = problem.model
+    names = value_names(problem.graph)
+    first_step: dict[int, int] = {}
+    for retrieval in schedule.retrievals:
+        first_step.setdefault(retrieval.node, retrieval.step)
+    for node in sorted(schedule.held):
+        step = first_step.get(node)
+        need = (
+            "needed to compute others again"
+            if step is None
+            else f"needed by the backward step of {names[step]}"
+        )
+        size = units.size(model.memory_bytes(node))
+        cost = problem.graph.nodes[node].flops
+        rebuilding = f"computing it again takes {cost:,} operations" if cost else "a view"
+        yield f"{names[node]} ({size}): {need}; {rebuilding}"

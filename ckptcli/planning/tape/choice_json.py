@@ -1,0 +1,44 @@
+"""A program's plan as the JSON object `ckpt.plan/1`: what it covers, and what is beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+from ckptcli.planning.plan_json import plan_object
+from ckptcli.planning.tape.choice import Choice
+from ckptcli.planning.tape.frontier import Point
+from ckptcli.planning.tape.measured import Measured
+
+
+def choice_object(
+    choice: Choice, cost: str, measured: Measured | None, points: Sequence[Point] | None
+) -> dict[str, Any]:
+    """The object without its actions; `cost` is what costs count."""
+    graph = choice.problem.graph
+    tape = choice.tape
+    return {
+        **plan_object(choice.plan),
+        "title": graph.title,
+        "cost_unit": cost,
+        "covers": {
+            "above_bytes": graph.base_bytes,
+            "gradients": "consumed" if graph.consumes else "kept",
+            "workspace": choice.problem.with_workspace,
+        },
+        "strategy": (tape.strategy or None) if tape else None,
+        "reasons": list(choice.reasons()),
+        "named": [
+            {
+                "strategy": named.name,
+                "peak": named.peak_bytes,
+                "ledger_peak": named.ledger_bytes,
+                "held": named.held_bytes,
+                "cost": named.cost(choice.problem),
+            }
+            for named in choice.named
+        ],
+        "measured": None if measured is None else asdict(measured),
+        "pareto": None if points is None else [asdict(point) for point in points],
+    }

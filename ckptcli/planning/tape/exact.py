@@ -1,0 +1,249 @@
+"""Exact search in the order of gradients: A* over the steps that are done and the values that are
+resident.
+
+A state's bound is the cost of all that later steps need and that is not resident, and of what that
+is computed from, up to resident values: no schedule of the tape costs less from there on. A value
+is let go of only where something would not fit otherwise.
+
+Invariant: states leave the queue in ascending order of bound; the first that has done every step is
+a cheapest schedule of this kind.
+
+Source: a best-first search as in D. Dechter and J. Pearl, 1985, with the bound above.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from ckptcli.planning.problems.base import Number
+from ckptcli.planning.tape.drawing import freed
+from ckptcli.planning.tape.player import Player
+from ckptcli.planning.tape.profile import TapeProfile
+from ckptcli.planning.tape.schedule import Schedule
+
+MOST_VALUES = 26
+"""Of more values the states are too many."""
+
+State = tuple[int, int, int]
+"""Steps that are done, -1 before the forward pass is; resident values, and of them those that the
+next step is to let go of, as bits."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What the search came to.
+
+    Attributes:
+        schedule: the cheapest; None where there is none, or the search was stopped.
+        is_complete: whether the search ended by itself.
+        lower_bound: no schedule of the kind costs less.
+        states: how many were looked at.
+    """
+
+    schedule: Schedule | None
+    is_complete: bool
+    lower_bound: Number
+    states: int
+
+
+class ExactSearch:
+    """One search, for one budget in bytes above parameters and input."""
+
+    ASKS_AFTER = 256
+    """So many states are looked at between two questions whether to stop."""
+
+    def __init__(self, profile: TapeProfile, budget_bytes: int) -> None:
+        self.profile = profile
+        self.budget_bytes = budget_bytes
+        model = profile.model
+        self._values = model.values
+        bit = {value: 1 << place for place, value in enumerate(self._values)}
+        self._bit = bit
+        self._parents = [
+            sum(bit.get(parent, 0) for parent in model.parents[value]) for value in self._values
+        ]
+        self._costs = [model.costs[value] for value in self._values]
+        self._needed = [
+            sum({bit[value] for value in needed if value in bit}) for needed in profile.needed
+        ]
+        self._later = self._needs_of_later_steps()
+        self._useful = [self._ancestors(needed) for needed in self._later]
+        self._rise_again = [profile.player.rise_again[value] for value in self._values]
+        self._bytes: dict[int, int] = {}
+        self._peaks: dict[tuple[int, int, int], int] = {}
+        self._missing: dict[int, Number] = {}
+        self._forward = ForwardCheck(profile.player, self._values)
+
+    def _needs_of_later_steps(self) -> list[int]:
+        """Of each step, what it and those after it need; nothing after the last."""
+        later = [0]
+        for needed in reversed(self._needed):
+            later.append(later[-1] | needed)
+        return later[::-1]
+
+    def _ancestors(self, mask: int) -> int:
+        found, stack = 0, list(bits(mask))
+        while stack:
+            place = stack.pop()
+            if not found >> place & 1:
+                found |= 1 << place
+                stack.extend(bits(self._parents[place]))
+        return found
+
+    def run(self, stop: Callable[[], bool]) -> Found:
+        """Search until it is done or `stop` says so."""
+        start: State = (-1, (1 << len(self._values)) - 1, 0)
+        best: dict[State, Number] = {start: 0}
+        came: dict[State, tuple[State, int]] = {}
+        queue: list[tuple[Number, int, Number, State]] = [(0, 0, 0, start)]
+        done = 0
+        bound: Number = 0
+        closed: set[State] = set()
+        while queue:
+            bound, _, cost, state = heapq.heappop(queue)
+            if state in closed:
+                continue
+            closed.add(state)
+            done += 1
+            if state[0] == len(self._needed):
+                return Found(self._schedule(state, came), True, bound, done)
+            if done % self.ASKS_AFTER == 0 and stop():
+                return Found(None, False, bound, done)
+            for following, price, computed in self._expand(state):
+                total = cost + price
+                if following not in closed and total < best.get(following, INFINITE):
+                    best[following] = total
+                    came[following] = (state, computed)
+                    estimate = total + self._bound(following)
+                    heapq.heappush(queue, (estimate, -following[0], total, following))
+        return Found(None, True, bound, done)
+
+    def _bound(self, state: State) -> Number:
+        step, resident, _ = state
+        return self._cost_of(self._later[max(step, 0)], resident)
+
+    def _cost_of(self, needed: int, resident: int) -> Number:
+        """The cost of what is needed and not resident, and of what that is computed from."""
+        missing = self._closure(needed & ~resident, resident)
+        cost = self._missing.get(missing)
+        if cost is None:
+            cost = self._missing[missing] = sum(self._costs[place] for place in bits(missing))
+        return cost
+
+    def _closure(self, missing: int, resident: int) -> int:
+        found, stack = 0, missing
+        while stack:
+            lowest = stack & -stack
+            stack ^= lowest
+            found |= lowest
+            stack |= self._parents[lowest.bit_length() - 1] & ~resident & ~found
+        return found
+
+    def _expand(self, state: State) -> Iterator[tuple[State, Number, int]]:
+        """What may follow, what it costs, and which value it computes, -1 for none."""
+        step, resident, leaving = state
+        if step < 0:
+            yield from self._after_forward(resident)
+            return
+        resident &= self._useful[step]
+        missing = self._closure(self._later[step] & ~resident, resident)
+        yield from self._compute(step, resident, leaving, missing)
+        if not self._needed[step] & ~resident:
+            yield from self._do(step, resident, leaving)
+
+    def _after_forward(self, resident: int) -> Iterator[tuple[State, Number, int]]:
+        blame = self._forward.blame(resident, self.budget_bytes)
+        if blame is None:
+            yield (0, resident, 0), 0, -1
+            return
+        for place in bits(blame):
+            yield (-1, resident & ~(1 << place), 0), 0, -1
+
+    def _compute(
+        self, step: int, resident: int, leaving: int, missing: int
+    ) -> Iterator[tuple[State, Number, int]]:
+        live = self.profile.fixed_bytes[step] + self._bytes_of(resident)
+        droppable = 0
+        for place in bits(missing):
+            if self._parents[place] & ~resident:
+                continue
+            if live + self._rise_again[place] <= self.budget_bytes:
+                yield (step, resident | 1 << place, leaving), self._costs[place], place
+            else:
+                droppable |= resident & ~self._parents[place]
+        for place in bits(droppable):
+            yield (step, resident & ~(1 << place), leaving & ~(1 << place)), 0, -1
+
+    def _do(self, step: int, resident: int, leaving: int) -> Iterator[tuple[State, Number, int]]:
+        needed = self._needed[step]
+        leaving = (leaving | ~self._useful[step + 1]) & needed
+        if self._peak(step, resident, leaving) <= self.budget_bytes:
+            yield (step + 1, resident & ~leaving, 0), 0, -1
+            return
+        for place in bits(resident & ~needed):
+            yield (step, resident & ~(1 << place), leaving), 0, -1
+        for place in bits(needed & ~leaving):
+            yield (step, resident, leaving | 1 << place), 0, -1
+
+    def _peak(self, step: int, resident: int, leaving: int) -> int:
+        key = (step, resident, leaving)
+        if key not in self._peaks:
+            there = frozenset(self._values[place] for place in bits(resident))
+            stays = frozenset(self._values[place] for place in bits(resident & ~leaving))
+            self._peaks[key] = self.profile.step_peak(step, there, stays)
+        return self._peaks[key]
+
+    def _bytes_of(self, resident: int) -> int:
+        if resident not in self._bytes:
+            values = [self._values[place] for place in bits(resident)]
+            self._bytes[resident] = self.profile.bytes_of(values)
+        return self._bytes[resident]
+
+    def _schedule(self, state: State, came: dict[State, tuple[State, int]]) -> Schedule:
+        """The way to a state, with every value let go of at its last use."""
+        computed: list[list[int]] = [[] for _ in self._needed]
+        held = state[1]
+        while state in came:
+            before, place = came[state]
+            if place >= 0:
+                computed[before[0]].insert(0, self._values[place])
+            if before[0] < 0 <= state[0]:
+                held = state[1]
+            state = before
+        moves = []
+        for place, needed in enumerate(self.profile.needed):
+            for value in needed:
+                moves.append((self.profile.steps[place], value, computed[place]))
+                computed[place] = []
+        values = frozenset(self._values[place] for place in bits(held))
+        return freed(self.profile.model, values, moves)
+
+
+INFINITE = float("inf")
+
+
+class ForwardCheck:
+    """Which held values make a forward pass too large."""
+
+    def __init__(self, player: Player, values: list[int]) -> None:
+        self._moments = list(player.forward_moments(values))
+
+    def blame(self, held: int, budget_bytes: int) -> int | None:
+        """The held values that are live only since they are held, where a pass that holds these
+        first takes more than the budget; None where it never does.
+        """
+        for live_bytes, beside, sizes in self._moments:
+            held_now = held & beside
+            if live_bytes + sum(size for mask, size in sizes if mask & held_now) > budget_bytes:
+                return held_now
+        return None
+
+
+def bits(mask: int) -> Iterator[int]:
+    """The places of the bits that are set, lowest first."""
+    while mask:
+        lowest = mask & -mask
+        yield lowest.bit_length() - 1
+        mask ^= lowest

@@ -1,0 +1,76 @@
+"""What fits, for the eye: a row a strategy, then how each is known."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from rich.table import Table as Drawn
+from rich.text import Text
+
+from ckptcli import units
+from ckptcli.measure.point import shown_name
+from ckptcli.report.cells import Cell, Column, Table
+from ckptcli.report.screen import Screen
+from ckptcli.sweep.fits import Fit
+
+
+def render_fits(
+    title: str, over: str, limit_bytes: int, fits: Sequence[Fit], screen: Screen
+) -> str:
+    """The whole screen, ready to print."""
+    heading = f"{title}: the largest {shown_name(over)} within {units.size(limit_bytes)}"
+    parts: list[str | Text | Drawn] = [screen.wrapped(heading), ""]
+    parts += [screen.draw(_table(over, fits)), ""]
+    parts += [screen.wrapped(line) for found in fits for line in _lines(over, found)]
+    return screen.render(*parts)
+
+
+def _table(over: str, fits: Sequence[Fit]) -> Table:
+    columns = (
+        Column("strategy", 0, "text"),
+        Column(f"largest {shown_name(over)}", 0),
+        Column("peak", 1),
+        Column("peak at the next", 2),
+        Column("proven", 1, "text"),
+        Column("time of a pass", 3),
+    )
+    return Table(columns, [_row(found) for found in fits], details_from=100)
+
+
+def _row(found: Fit) -> list[Cell]:
+    time = found.time
+    return [
+        Cell(found.strategy),
+        Cell(units.UNKNOWN if found.largest is None else str(found.largest)),
+        _size(found.peak_bytes),
+        _size(found.next_peak_bytes),
+        Cell("measured" if found.proven else "by law" if found.largest is not None else ""),
+        Cell(
+            units.UNKNOWN
+            if time is None
+            else units.interval(time.time_s, time.low_s, time.high_s)
+            + (", extrapolated" if time.is_extrapolated else "")
+        ),
+    ]
+
+
+def _size(size_bytes: int | None) -> Cell:
+    """To the byte where there is room, since a byte decides."""
+    return Cell(units.size(size_bytes), "" if size_bytes is None else f"{size_bytes} B")
+
+
+def _lines(over: str, found: Fit) -> Iterator[str]:
+    if found.law is not None:
+        yield f"{found.strategy}: ledger's peak = {found.law.text} B"
+    if found.largest == 0:
+        yield f"{found.strategy} does not fit at {shown_name(over)} = 1"
+    elif found.largest is None:
+        yield (
+            f"{found.strategy}: its peak follows no polynomial in {shown_name(over)}, and the "
+            "limit is beyond what was measured here"
+        )
+    elif not found.proven:
+        yield (
+            f"{found.strategy}: {shown_name(over)} = {found.largest} was not measured with the "
+            "next one: this machine or --timeout did not allow it"
+        )

@@ -1,0 +1,149 @@
+"""`ckpt plan` of a program: predicted beside measured, files that go round, refusals."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ckptcli.cli.main import run_command
+
+SMALL = ("--n", "16", "--layers", "3")
+
+
+@pytest.fixture(autouse=True)
+def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def plan(*arguments: str) -> int:
+    return run_command(["plan", "-q", *SMALL, *arguments])
+
+
+def printed(capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return found
+
+
+def test_a_plan_that_is_run_takes_what_was_predicted(capsys: pytest.CaptureFixture[str]) -> None:
+    for more in ((), ("--consume-grads",), ("--cost", "count"), ("--cost", "time")):
+        assert plan("--budget", "9KiB", "--run", "--json", *more) == 0
+        found = printed(capsys)
+        assert found["feasible"]
+        assert found["measured"]["peak_bytes"] == found["peak"] <= 9 * 1024
+        assert found["measured"]["within_budget"]
+        assert found["measured"]["gradients_equal"]
+        assert found["covers"]["gradients"] == ("consumed" if "--consume-grads" in more else "kept")
+
+
+def test_the_screen_says_what_is_held_and_what_a_budget_covers(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert plan("--budget", "9KiB", "--run", "--width", "200") == 0
+    screen = capsys.readouterr().out
+    assert "a budget covers all that the pass adds above 4.0 KiB of parameters and input" in screen
+    assert "p of layer 0 (1.0 KiB): needed by the backward step of h of layer 0" in screen
+    assert "measured: peak" in screen
+    assert "as predicted" in screen
+    assert "gradients identical" in screen
+
+
+def test_a_budget_below_the_floor_ends_with_1_and_says_what_sets_it(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert plan("--budget", "1KiB", "--width", "200") == 1
+    screen = capsys.readouterr().out
+    assert "no plan was found" in screen
+    assert "no plan takes less than" in screen
+    assert "backward of" in screen
+    assert plan("--budget", "1KiB", "--json") == 1
+    found = printed(capsys)
+    assert plan("--budget", str(found["min_budget"])) == 0
+    assert plan("--budget", str(found["min_budget"] - 1)) == 1
+    assert found["min_budget_proved"]
+
+
+def test_a_plan_file_is_executed_and_refuses_another_program(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert plan("--budget", "9KiB", "--export", "plan.json") == 0
+    run = ["run", "-q", "-s", "none", "-s", "plan:plan.json", "--layers", "3", "--reps", "2"]
+    capsys.readouterr()
+    assert run_command([*run, "--n", "16", "--json"]) == 0
+    rows = printed(capsys)["strategies"]
+    assert rows[1]["grad_sha256"] == rows[0]["grad_sha256"]
+    assert run_command([*run, "--n", "8"]) == 2
+    assert "another program: node 0 is a leaf of shape [8, 8]" in capsys.readouterr().err
+
+
+def test_a_graph_file_gives_the_same_plan_without_the_program(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert plan("--budget", "9KiB", "--export-graph", "graph.json", "--json") == 0
+    of_program = printed(capsys)
+    words = ["plan", "-q", "--graph", "graph.json", "--budget", "9KiB", "--json"]
+    assert run_command(words) == 0
+    of_file = printed(capsys)
+    assert of_file == of_program
+    assert run_command([*words, "--run"]) == 2
+    assert "--run needs the program" in capsys.readouterr().err
+
+
+def test_a_graph_file_that_is_none_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("graph.json").write_text('{"kind": "program", "title": 3}', encoding="utf-8")
+    assert run_command(["plan", "--graph", "graph.json", "--budget", "9KiB"]) == 2
+    assert "graph.json: `schema` is missing" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_the_frontier_has_the_strategies_and_says_which_are_beaten(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert plan("--pareto", "--json") == 0
+    points = printed(capsys)["pareto"]
+    plans = [point for point in points if not point["name"]]
+    peaks = [point["peak_bytes"] for point in plans]
+    costs = [point["cost"] for point in plans]
+    assert peaks == sorted(peaks, reverse=True)
+    assert costs == sorted(costs)
+    beaten = {point["name"]: point["is_dominated"] for point in points if point["name"]}
+    assert beaten["segments:2"]
+    assert not beaten["none"]
+    assert plan("--pareto") == 0
+    assert "computed again\n|" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ((), "there is nothing to plan"),
+        (("--budget", "much"), "--budget `much` is no size"),
+        (("--budget", "-1"), "--budget -1 is below 0"),
+        (("--budget", "1KiB", "--n", "8,16"), "the options stand for 2 programs"),
+        (("--budget", "1KiB", "--planner", "revolve"), "planner `revolve` does not take a program"),
+    ],
+)
+def test_what_cannot_be_planned_is_refused(
+    words: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert plan(*words) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_a_run_that_consumes_its_gradients_has_the_same_ones_and_a_lower_peak(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    run = ["run", "-q", *SMALL, "-s", "none", "-s", "budget:7KiB", "--reps", "2", "--json"]
+    assert run_command([*run[:8], "--reps", "2", "--json"]) == 0
+    kept = printed(capsys)
+    assert run_command([*run, "--consume-grads"]) == 0
+    consumed = printed(capsys)
+    assert consumed["config"]["consume_grads"]
+    shas = {row["grad_sha256"] for row in (*kept["strategies"], *consumed["strategies"])}
+    assert len(shas) == 1
+    peaks = [row["ledger_peak_bytes"] for row in (kept["strategies"][0], *consumed["strategies"])]
+    assert peaks[0] >= peaks[1] > peaks[2]
+    after = [record["strategies"][0]["after_backward_bytes"] for record in (kept, consumed)]
+    assert after[0] - after[1] == 3 * 16 * 16 * 4
