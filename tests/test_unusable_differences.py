@@ -10,13 +10,16 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+from ckptcli.backends.base import Backend
 from ckptcli.checkpoint.strategies.registry import parse_strategy
 from ckptcli.cli.main import run_command
 from ckptcli.measure.check import Check
 from ckptcli.verify.check import check
-from ckptcli.verify.differences import STEPS
+from ckptcli.verify.differences import DROWNED, STEPS
+from ckptcli.verify.rounding import rounding_of
 from tests.program_kit import Opener
 
 KINK_PROGRAM = """
@@ -81,10 +84,21 @@ UNUSABLE = {
     "hypot at 0": (SIDES, leaf(0.0), leaf(0.0), op("hypot", 0, 1)),
     "a subnormal gradient": (SUBNORMAL, leaf(1.0, 2.0), op("mul_scalar", 0, c=2e-314), SUM),
     "a root at 0": ("the loss is not finite along it", leaf(0.0), op("sqrt", 0)),
-    "a constant that drowns it": (
-        "it changes the loss by less than rounding can tell",
-        leaf(1.0),
-        op("add_scalar", 0, c=1e12),
+    "a constant that drowns it": (DROWNED, leaf(1.0), op("add_scalar", 0, c=1e12)),
+    "a constant that is gone again": (
+        DROWNED,
+        leaf(1.0, 2.0),
+        *(op("add_scalar", 0, c=1e20), op("sub_scalar", 1, c=1e20), op("sum", 2)),
+    ),
+    "one that is gone again but for digits": (
+        DROWNED,
+        leaf(1.0, 2.0),
+        *(op("add_scalar", 0, c=1e12), op("sub_scalar", 1, c=1e12), op("sum", 2)),
+    ),
+    "an exponential that is rolled up": (
+        DROWNED,
+        leaf(3.5, 3.6),
+        *(op("square", 0), op("exp", 1), op("square", 2), op("sin", 3), op("sum", 4)),
     ),
 }
 
@@ -142,3 +156,24 @@ def test_a_bias_of_zero_beside_padded_rows_spoils_no_other_parameter(
     (entry,) = json.loads(capsys.readouterr().out)["checks"]
     usable = {tuple(d["parameters"]): d["reason"] is None for d in entry["differences"]}
     assert usable == {("1",): True, ("2",): False}
+
+
+def test_rounding_is_drawn_of_fresh_arrays_alone() -> None:
+    """The loss moves by as much as its largest value's last places, and nothing given is moved."""
+    given = np.array([1.0, 2.0])
+
+    def loss_on(backend: Backend) -> tuple[float, bytes]:
+        xp = backend.namespace
+        far = xp.add(given, 1e20)
+        assert xp.reshape(given, (2, 1)).base is given
+        return float(xp.sum_all(xp.subtract(far, 1e20))[0]), b""
+
+    moved = rounding_of(loss_on)
+    assert 1e2 < moved < 1e6
+    assert rounding_of(loss_on) == moved
+    assert given.tolist() == [1.0, 2.0]
+
+
+def test_rounding_that_takes_another_branch_says_nothing() -> None:
+    branch = iter(range(9))
+    assert rounding_of(lambda backend: (next(branch) * 1.0, bytes([next(branch)]))) == 0.0

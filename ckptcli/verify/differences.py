@@ -31,6 +31,7 @@ from ckptcli.checkpoint.strategies.none import NoCheckpointing
 from ckptcli.measure.difference import DirectionalDifference
 from ckptcli.passes.run import open_pass, run_pass
 from ckptcli.verify.branches import branches
+from ckptcli.verify.rounding import rounding_of
 from ckptcli.workloads.base import Workload
 
 Direction: TypeAlias = Mapping[str, NDArray[Any]]
@@ -52,6 +53,9 @@ UNUSABLE = 1e-6
 
 ROUNDING = 4.0 * float(np.finfo(np.float64).eps)
 """Of a loss, in units of it: what a difference of two cannot tell."""
+
+DRAWN_SHARE = 4.0
+"""How many times what was drawn of rounding there may be."""
 
 DROWNED = "it changes the loss by less than rounding can tell"
 
@@ -80,16 +84,22 @@ def directional_differences(
     """The gradient of a float64 workload under `strategy` against differences of its loss."""
     backend = backend or open_backend()
     gradients = run_pass(workload, strategy, backend).gradient_arrays()
-    return differences_of(workload.parameters(), gradients, _loss_of(workload, backend), seed)
+    loss_at, rounding = _loss_of(workload, backend), _rounding_of(workload)
+    return differences_of(workload.parameters(), gradients, loss_at, seed, rounding)
 
 
 def _loss_of(workload: Workload, backend: Backend) -> LossAt:
-    def loss_at(parameters: Mapping[str, NDArray[Any]]) -> tuple[float, bytes]:
-        there = workload.with_parameters(parameters)
-        result = open_pass(there, NoCheckpointing(), backend).forward()
-        return result.loss, branches(result.root, backend)
+    return lambda parameters: _loss(workload.with_parameters(parameters), backend)
 
-    return loss_at
+
+def _loss(workload: Workload, backend: Backend) -> tuple[float, bytes]:
+    result = open_pass(workload, NoCheckpointing(), backend).forward()
+    return result.loss, branches(result.root, backend)
+
+
+def _rounding_of(workload: Workload) -> float:
+    """How far rounding moves the loss of the program, which NumPy tells for every library."""
+    return rounding_of(lambda backend: _loss(workload, backend))
 
 
 def differences_of(
@@ -97,8 +107,11 @@ def differences_of(
     gradients: Mapping[str, NDArray[Any]],
     loss_at: LossAt,
     seed: int = 0,
+    rounding: float = 0.0,
 ) -> list[DirectionalDifference]:
     """The gradients of a float64 program, by parameter, against differences of its loss.
+
+    `rounding` is how far rounding alone moves the loss, where that is known.
 
     Each direction moves one parameter, or of many parameters one in eight, so that a fault in the
     gradient of a small one is not lost in that of a large one. Of a program with one number there
@@ -118,7 +131,7 @@ def differences_of(
             if name in gradients
         )
         scale = _size_of(parameters[names[0]]) if is_number else 1.0
-        found = _Line(parameters, direction, loss_at).difference(scale, derivative)
+        found = _Line(parameters, direction, loss_at, rounding).difference(scale, derivative)
         results.append(
             DirectionalDifference(
                 derivative, found.derivative, found.scatter, tuple(names), found.reason
@@ -131,7 +144,8 @@ def scalar_difference(workload: Workload, backend: Backend) -> Difference:
     """The finite difference of a float64 workload with one parameter of one element."""
     parameters = workload.parameters()
     ((name, value),) = parameters.items()
-    line = _Line(parameters, {name: np.ones_like(value)}, _loss_of(workload, backend))
+    direction = {name: np.ones_like(value)}
+    line = _Line(parameters, direction, _loss_of(workload, backend), _rounding_of(workload))
     return line.difference(_size_of(value), None)
 
 
@@ -166,11 +180,16 @@ class _Line:
     """The loss of a program along a direction from its own parameters."""
 
     def __init__(
-        self, parameters: Mapping[str, NDArray[Any]], direction: Direction, loss_at: LossAt
+        self,
+        parameters: Mapping[str, NDArray[Any]],
+        direction: Direction,
+        loss_at: LossAt,
+        rounding: float,
     ) -> None:
         self._parameters = parameters
         self._direction = direction
         self._loss_at = loss_at
+        self._rounding = rounding
         self._here = self._at(0.0)
 
     def difference(self, scale: float, gradient: float | None) -> Difference:
@@ -189,7 +208,7 @@ class _Line:
             h = step * scale
             passes = {p: self._here if p == 0.0 else self._at(p * h) for p in PLACES}
             losses = {place: loss for place, (loss, _) in passes.items()}
-            found = _of_losses(losses, h, beside)
+            found = _of_losses(losses, h, beside, self._rounding)
             if len({branch for _, branch in passes.values()}) > 1:
                 found = Difference(found.derivative, found.scatter, "a branch changes along it")
             yield found
@@ -200,7 +219,7 @@ class _Line:
         return self._loss_at({**self._parameters, **moved})
 
 
-def _of_losses(f: Mapping[float, float], h: float, beside: float) -> Difference:
+def _of_losses(f: Mapping[float, float], h: float, beside: float, rounding: float) -> Difference:
     """The differences of losses at `PLACES` times h, judged."""
     coarse = (8.0 * (f[1.0] - f[-1.0]) - (f[2.0] - f[-2.0])) / (12.0 * h)
     fine = (8.0 * (f[0.5] - f[-0.5]) - (f[1.0] - f[-1.0])) / (6.0 * h)
@@ -209,14 +228,15 @@ def _of_losses(f: Mapping[float, float], h: float, beside: float) -> Difference:
     estimates = (coarse, fine, left, right)
     if not all(map(math.isfinite, estimates)):
         return Difference(fine, math.nan, "the loss is not finite along it")
-    noise = ROUNDING * max(map(abs, f.values())) / h
-    if max(map(abs, estimates)) <= noise:  # as at a stationary point: 0, as far as can be told
+    own = ROUNDING * max(map(abs, f.values())) / h
+    noise = max(own, DRAWN_SHARE * rounding / h)
+    if max(map(abs, estimates)) <= own:  # as at a stationary point: 0, as far as can be told
         scatter = noise / beside if beside else 0.0
         return Difference(0.0, scatter, DROWNED if scatter > UNUSABLE else None)
     scale = max(map(abs, estimates))
-    sides, rounding = abs(right - left) / scale, noise / scale
-    scatter = max(abs(coarse - fine) / scale, sides, rounding)
-    return Difference(fine, scatter, _reason(scale, scatter, sides, rounding))
+    sides, drowned = abs(right - left) / scale, noise / scale
+    scatter = max(abs(coarse - fine) / scale, sides, drowned)
+    return Difference(fine, scatter, _reason(scale, scatter, sides, drowned))
 
 
 def _reason(scale: float, scatter: float, sides: float, rounding: float) -> str | None:
