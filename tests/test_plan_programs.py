@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from ckptcli.cli.main import run_command
+from tests.test_predicted_programs import EXAMPLES
 
 SMALL = ("--n", "16", "--layers", "3")
 
@@ -147,3 +148,25 @@ def test_a_run_that_consumes_its_gradients_has_the_same_ones_and_a_lower_peak(
     assert peaks[0] >= peaks[1] > peaks[2]
     after = [record["strategies"][0]["after_backward_bytes"] for record in (kept, consumed)]
     assert after[0] - after[1] == 3 * 16 * 16 * 4
+
+
+@pytest.mark.parametrize(
+    "workload",
+    [
+        ("--workload", f"{EXAMPLES / 'mlp.py'}:make"),
+        ("--workload", "trg", "--steps", "2", "--chi", "2"),
+        ("--workload", "graph:graph.json"),
+    ],
+)
+def test_every_kind_of_program_can_consume_its_gradients(
+    workload: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    leaf = {"op": "leaf", "data": [1.0, 2.0], "req": True}
+    ops = [leaf, {"op": "exp", "in": [0]}, {"op": "sum", "in": [1]}]
+    Path("graph.json").write_text(json.dumps({"ops": ops}), encoding="utf-8")
+    run = ["run", "-q", *workload, "-s", "none", "--memory-only", "--json"]
+    shas = set()
+    for more in ([], ["--consume-grads"]):
+        assert run_command([*run, *more]) == 0
+        shas.add(printed(capsys)["strategies"][0]["grad_sha256"])
+    assert len(shas) == 1

@@ -202,18 +202,17 @@ def _workloads(options: RunOptions, line: Line) -> tuple[list[Workload], list[st
 def _planned(options: RunOptions, workloads: Sequence[Workload]) -> list[Planned]:
     """What opens each program; one of several is opened anew, for it holds what it has loaded."""
 
-    def consuming(workload: Workload) -> Workload:
-        workload.consumes = options.gradients.consume_grads
-        return workload
+    def opened(workload: Workload) -> Workload:
+        return workload.consuming() if options.gradients.consume_grads else workload
 
     from ckptcli.profiling.points import Planned
 
     points = points_of(options.program.workload_text, options.workload)
     if len(points) == 1:
-        return [Planned({}, lambda: consuming(workloads[0]))]
+        return [Planned({}, lambda: opened(workloads[0]))]
 
     def opener(point: Point) -> Callable[[], Workload]:
-        return lambda: consuming(open_programs(options.program, point.options, options.memory)[0])
+        return lambda: opened(open_programs(options.program, point.options, options.memory)[0])
 
     return [Planned(point.values, opener(point)) for point in points]
 

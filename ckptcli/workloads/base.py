@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -104,6 +105,12 @@ class Workload(Protocol):
     def by_hand(self) -> ByHand | None:
         """What a reverse sweep written by hand keeps, for a program to be compared with one."""
         return None
+
+    def consuming(self) -> Workload:
+        """The same program, whose passes consume their gradients."""
+        twin = copy(self)
+        object.__setattr__(twin, "consumes", True)  # of a frozen one too
+        return twin
 
     def load(self, device: Device) -> Network:
         """Place parameters and input on `device`."""

@@ -47,6 +47,7 @@ class GraphCase(Workload):
     calls: tuple[OpCall, ...]
     root: int
     strategy: str | None
+    consumes: bool = False
 
     @property
     def title(self) -> str:

@@ -27,6 +27,7 @@ class ProgramWorkload(Workload):
 
     program: Program
     trial: Trial
+    consumes: bool = False
 
     @property
     def title(self) -> str:

@@ -87,6 +87,7 @@ class TrgWorkload(Workload):
     svd_eps: float = 1e-12
     dtype: str = "float64"
     jax_svd: str = NAMES_INSIDE
+    consumes: bool = False
 
     @property
     def title(self) -> str:
