@@ -1,13 +1,16 @@
 """What `-s` means for a PyTorch module of the user's own, beyond the strategies that group blocks.
 
 `none` is the module with checkpoints of its own off, `own` the module as it is, `framework` with
-the checkpoints that its framework turns on, `reentrant` as `remat` with PyTorch's older kind.
+the checkpoints that its framework turns on, `reentrant` as `remat` with PyTorch's older kind,
+`selective:OPS` as `remat` with what these ops of PyTorch return saved, `offload` the module with
+what it saves on the host.
 
 Invariant: nothing here imports PyTorch.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -15,7 +18,9 @@ from ckptcli.checkpoint.strategies.base import Strategy
 from ckptcli.checkpoint.strategies.registry import parse_strategy
 from ckptcli.errors import UsageError
 
-NONE, OWN, FRAMEWORK, REENTRANT = "none", "own", "framework", "reentrant"
+NONE, OWN, FRAMEWORK, OFFLOAD = "none", "own", "framework", "offload"
+REENTRANT, SELECTIVE = "reentrant", "selective"
+_OP = re.compile(r"[\w*]+")
 DEFAULT = (NONE, OWN, "remat")
 
 
@@ -26,16 +31,24 @@ class ModuleStrategy:
     Attributes:
         name: as on the command line.
         grouping: how blocks are grouped; None where the module or its framework decides.
+        saved_ops: names of PyTorch's ops that checkpoints save what they return of, `*` in one
+            for any letters; none where a policy decides.
         is_asked: whether it was named, or stands there unless it has nothing to say.
     """
 
     name: str
     grouping: Strategy | None
     is_asked: bool = True
+    saved_ops: Sequence[str] = ()
+
+    @property
+    def keyword(self) -> str:
+        """The name without arguments."""
+        return self.name.partition(":")[0]
 
     @property
     def is_reentrant(self) -> bool:
-        return self.name.partition(":")[0] == REENTRANT
+        return self.keyword == REENTRANT
 
 
 def module_strategies(texts: Sequence[str]) -> list[ModuleStrategy]:
@@ -56,11 +69,20 @@ def module_strategies(texts: Sequence[str]) -> list[ModuleStrategy]:
 
 def _parsed(text: str, is_asked: bool) -> ModuleStrategy:
     keyword, colon, arguments = text.partition(":")
-    if keyword in (OWN, FRAMEWORK):
+    if keyword in (OWN, FRAMEWORK, OFFLOAD):
         if colon:
             raise UsageError(f"strategy `{keyword}` takes no arguments, got `{arguments}`")
         return ModuleStrategy(keyword, None, is_asked)
     if keyword == REENTRANT:
         return ModuleStrategy(text, parse_strategy(f"remat{colon}{arguments}"), is_asked)
+    if keyword == SELECTIVE:
+        ops, comma, rest = arguments.partition(",")
+        if not all(_OP.fullmatch(op) for op in ops.split("+")):
+            raise UsageError(
+                f"strategy `{text}` names no ops of PyTorch",
+                "write `selective:mm+addmm`, or `selective:mm+addmm,every=2`",
+            )
+        grouping = parse_strategy(f"remat{':' if comma else ''}{rest}")
+        return ModuleStrategy(text, grouping, is_asked, ops.split("+"))
     grouping = parse_strategy(text)
     return ModuleStrategy(grouping.name, grouping, is_asked)

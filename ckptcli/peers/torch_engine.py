@@ -5,6 +5,7 @@ Source: `torch.utils.checkpoint`, with `use_reentrant=False` as its documentatio
 
 from __future__ import annotations
 
+import fnmatch
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from ckptcli.checkpoint.policies import Policy, described
 from ckptcli.checkpoint.policies.base import NoCounterpart
 from ckptcli.checkpoint.strategies.base import LayerRegion
+from ckptcli.errors import nearest_name
 from ckptcli.peers.agreement import TOLERANCES
 from ckptcli.peers.base import Again, Measured, NoPeer, Values, program, program_of, register
 from ckptcli.workloads.base import Workload
@@ -211,7 +213,7 @@ def region_caller(policy: Policy | None) -> Callable[..., Any]:
     Raises:
         NoPeer: a policy by names, or a function of the user's own.
     """
-    from torch.utils.checkpoint import checkpoint, create_selective_checkpoint_contexts
+    from torch.utils.checkpoint import checkpoint
 
     if policy is None:
         return lambda function, *arguments: function(*arguments)
@@ -221,8 +223,37 @@ def region_caller(policy: Policy | None) -> Callable[..., Any]:
         raise NoPeer(str(error)) from error
     if saved_ops == frozenset():
         return partial(checkpoint, use_reentrant=False)
+    return saving_ops(saved_ops)
+
+
+def saving_ops(saved_ops: frozenset[str] | None) -> Callable[..., Any]:
+    """How a region is called that saves what these ops return, all for None."""
+    from torch.utils.checkpoint import checkpoint, create_selective_checkpoint_contexts
+
     contexts = partial(create_selective_checkpoint_contexts, _decider(saved_ops))
     return partial(checkpoint, use_reentrant=False, context_fn=contexts)
+
+
+def aten_ops(patterns: Sequence[str]) -> Iterator[str]:
+    """The ops of ATen by their names, in which `*` stands for any letters.
+
+    Raises:
+        NoPeer: PyTorch has no op of a name.
+    """
+    import torch
+
+    known = {
+        name.removeprefix("aten::").partition(".")[0]
+        for name in torch._C._dispatch_get_all_op_names()
+        if name.startswith("aten::")
+    }
+    for pattern in patterns:
+        found = fnmatch.filter(known, pattern)
+        if not found:
+            nearest = nearest_name(pattern, sorted(known))
+            meant = f"; did you mean `{nearest}`?" if nearest else ""
+            raise NoPeer(f"PyTorch has no op aten.{pattern}{meant}")
+        yield from found
 
 
 def _decider(saved_ops: frozenset[str] | None) -> Callable[..., Any]:

@@ -23,8 +23,9 @@ from torch.utils.checkpoint import checkpoint
 from ckptcli.checkpoint.policies import Policy, described
 from ckptcli.checkpoint.strategies.base import LayerRegion, Strategy
 from ckptcli.peers.base import NoPeer, regions_of
+from ckptcli.peers.module_strategies import ModuleStrategy
 from ckptcli.peers.torch_blocks import Blocks, Part, Run
-from ckptcli.peers.torch_engine import AtenOps, region_caller
+from ckptcli.peers.torch_engine import AtenOps, aten_ops, region_caller, saving_ops
 from ckptcli.peers.torch_loops import chained, passing_on
 from ckptcli.peers.torch_own import around
 
@@ -139,13 +140,14 @@ def _joined(regions: Sequence[ModuleRegion]) -> list[ModuleRegion]:
     return [*groups, *([replace(regions[0], parts=leading, policy=None)] if leading else [])]
 
 
-def checkpoint_regions(regions: Sequence[ModuleRegion], is_reentrant: bool = False) -> None:
-    """Have each region computed again in backward; reentrant is PyTorch's older kind.
+def checkpoint_regions(regions: Sequence[ModuleRegion], strategy: ModuleStrategy) -> None:
+    """Have each region computed again in backward, under the strategy's kind of checkpoint.
 
     Raises:
-        NoPeer: a policy that PyTorch has no counterpart for, or that the older kind has not.
+        NoPeer: a policy that PyTorch has no counterpart for, or that its older kind has not, or ops
+            that PyTorch does not have.
     """
-    callers = [(region, around(_caller(region.policy, is_reentrant))) for region in regions]
+    callers = [(region, around(_caller(region.policy, strategy))) for region in regions]
     seen: set[int] = set()
     for region, call in callers:
         modules = [module for _, module in region.parts]
@@ -159,8 +161,10 @@ def checkpoint_regions(regions: Sequence[ModuleRegion], is_reentrant: bool = Fal
             run.caller.forward = _one_after_the_other(run, groups)
 
 
-def _caller(policy: Policy | None, is_reentrant: bool) -> Callable[..., Any]:
-    if not is_reentrant or policy is None:
+def _caller(policy: Policy | None, strategy: ModuleStrategy) -> Callable[..., Any]:
+    if policy is not None and strategy.saved_ops:
+        return saving_ops(frozenset(aten_ops(strategy.saved_ops)))
+    if not strategy.is_reentrant or policy is None:
         return region_caller(policy)
     if described(policy).in_torch(AtenOps()) != frozenset():
         raise NoPeer("PyTorch's reentrant checkpoint saves nothing: it has no policy")

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from ckptcli.checkpoint.strategies.base import Strategy
 from ckptcli.checkpoint.user_code import running
 from ckptcli.errors import OutputError, ProgramError
 from ckptcli.measure.origin import read_origin
@@ -17,9 +16,9 @@ from ckptcli.measure.row import Row
 from ckptcli.measure.stability import read_load, stability_warnings
 from ckptcli.measure.subject import gradients_of
 from ckptcli.peers.agreement import TOLERANCES, agreement
-from ckptcli.peers.base import Engine, NoPeer, Values, elsewhere
+from ckptcli.peers.base import Engine, NoPeer, Values
 from ckptcli.peers.module_request import ModuleRequest
-from ckptcli.peers.module_strategies import FRAMEWORK, OWN, ModuleStrategy
+from ckptcli.peers.module_strategies import OWN, ModuleStrategy
 from ckptcli.profiling.own_program import REFERENCE, Finished, OwnRun, Tell, divergence
 from ckptcli.profiling.rows import empty_row, outcome_of, without_figures
 from ckptcli.units import count
@@ -141,59 +140,15 @@ def opened(
     strategy: ModuleStrategy, plain: UserModule, trial: Trial, engine: Engine, seed: int
 ) -> ModulePass:
     """The strategy's network, or the reason why it has none."""
-    from ckptcli.peers.torch_module import ModuleNetwork
+    from ckptcli.peers.torch_strategies import network_of
 
     row = empty_row(engine, strategy)
-    if strategy.name == REFERENCE:
-        return ModulePass(row, ModuleNetwork(plain, seed))
     try:
-        if strategy.grouping is None:
-            network, what = _itself(strategy, plain, trial, seed)
-            return ModulePass(replace(row, counterpart=what), network)
-        return _checkpointed(row, strategy, strategy.grouping, plain, trial, seed)
+        found = network_of(strategy, plain, trial, seed)
     except NoPeer as reason:
         return ModulePass(without_figures(row, str(reason)))
-
-
-def _itself(
-    strategy: ModuleStrategy, plain: UserModule, trial: Trial, seed: int
-) -> tuple[ModuleNetwork, str]:
-    """The module as it is, or with what its framework checkpoints; and in words what that is."""
-    from ckptcli.peers.torch_loading import another
-    from ckptcli.peers.torch_module import ModuleNetwork
-    from ckptcli.peers.torch_own import turn_on_framework
-
-    if strategy.name == OWN and not trial.own_checkpoints:
-        raise NoPeer("the module makes no checkpoint itself")
-    user, what = another(plain, seed, trial.can_share), "the module as it is"
-    if strategy.name == FRAMEWORK:
-        what = f"what `{turn_on_framework(user.module)}` of the module turns on"
-    return ModuleNetwork(user, seed, has_own_checkpoints=True), what
-
-
-def _checkpointed(
-    row: Row,
-    strategy: ModuleStrategy,
-    grouping: Strategy,
-    plain: UserModule,
-    trial: Trial,
-    seed: int,
-) -> ModulePass:
-    from ckptcli.peers.torch_blocks import in_another
-    from ckptcli.peers.torch_loading import another
-    from ckptcli.peers.torch_module import ModuleNetwork
-    from ckptcli.peers.torch_regions import checkpoint_regions, module_regions
-
-    blocks = trial.blocks
-    module_regions(blocks, grouping)  # before another module is made
-    user = another(plain, seed, trial.can_share)
-    regions = module_regions(in_another(blocks, user.module), grouping)
-    checkpoint_regions(regions, strategy.is_reentrant)
-    paths = tuple(region.paths for region in regions if region.policy is not None)
-    reading = elsewhere(grouping, len(blocks.parts)).reading
-    row = replace(row, regions=paths, counterpart=reading or None)
-    is_loop = any(r.run.is_loop and r.has_several_blocks for r in regions)
-    return ModulePass(row, ModuleNetwork(user, seed), is_loop=is_loop)
+    row = replace(row, regions=found.regions, counterpart=found.counterpart or None)
+    return ModulePass(row, found.network, is_loop=found.is_loop)
 
 
 def _compared(passes: Sequence[ModulePass]) -> Iterator[ModulePass]:
