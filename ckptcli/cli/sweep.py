@@ -133,11 +133,30 @@ def _engine(options: SweepOptions) -> Engine:
     from ckptcli.sweep.engines import engine_class
     from ckptcli.sweep.engines.base import Request
 
-    place, address = options.place.engine_place, options.scheduler.scheduler
-    if address is not None and place != "dask":
-        raise UsageError(f"--scheduler has no effect on --on {place}", "add --on dask")
-    request = Request(options.rounds.memory_only, options.rounds.timeout_s, address)
+    place, of = options.place.engine_place, options.scheduler
+    for flag, value, owner in (
+        ("--scheduler", of.scheduler, "dask"),
+        ("--slurm", of.slurm_texts, "slurm"),
+    ):
+        if value and place != owner:
+            raise UsageError(f"{flag} has no effect on --on {place}", f"add --on {owner}")
+    path = options.results.out_path
+    request = Request(
+        options.rounds.memory_only,
+        options.rounds.timeout_s,
+        of.scheduler,
+        None if path is None else Path(path),
+        dict(map(_parameter, of.slurm_texts)),
+    )
     return engine_class(place)(request)
+
+
+def _parameter(text: str) -> tuple[str, str]:
+    """The name and the value of `partition=gpu`."""
+    name, equals, value = text.partition("=")
+    if not (name and equals):
+        raise UsageError(f"--slurm `{text}` is no parameter", "give NAME=VALUE, partition=gpu")
+    return name, value
 
 
 def _print(options: SweepOptions, swept: Swept) -> None:

@@ -44,17 +44,17 @@ class PlaceOptions(Options):
 
     engine_place: str = option(
         "local",
-        "What measures the points: processes of this machine, or the workers of Dask.",
+        "What measures the points: processes of this machine, the workers of Dask, or Slurm.",
         section="How to measure",
         key="on",
-        choices=("local", "dask"),
+        choices=("local", "dask", "slurm"),
         not_in_child=_OF_THE_SWEEP,
         not_reproduced=_OF_THE_SWEEP,
     )
 
 
 class SchedulerOptions(Options):
-    """Of `--on dask`."""
+    """Of `--on dask` and `--on slurm`."""
 
     scheduler: str | None = option(
         None,
@@ -64,6 +64,16 @@ class SchedulerOptions(Options):
         default_text="a LocalCluster",
         not_in_child=_OF_THE_SWEEP,
         not_reproduced=_OF_THE_SWEEP,
+    )
+    slurm_texts: tuple[str, ...] = option(
+        (),
+        "With --on slurm: a parameter of sbatch, partition=gpu, repeatable.",
+        section="How to measure",
+        key="slurm",
+        metavar="NAME=VALUE",
+        not_in_child=_OF_THE_SWEEP,
+        not_reproduced=_OF_THE_SWEEP,
+        not_from_found="what a cluster would be asked for",
     )
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
-from dataclasses import dataclass
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Protocol, TypeAlias
 
 from ckptcli.sweep.outcome import Outcome
@@ -18,11 +19,15 @@ class Request:
         memory_only: whether nothing is timed, so that points do not disturb each other.
         timeout_s: what a point may take; None for any time.
         scheduler: the address of a scheduler that runs; None for one of our own.
+        folder: where the points are kept, if they are.
+        parameters: what a cluster is asked for, by its own names.
     """
 
     memory_only: bool
     timeout_s: float | None = None
     scheduler: str | None = None
+    folder: Path | None = None
+    parameters: Mapping[str, str] = field(default_factory=dict)
 
 
 Outcomes: TypeAlias = Generator[tuple[Task, Outcome], None, None]
