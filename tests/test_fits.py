@@ -33,7 +33,7 @@ def found(
     return fit("none", "layers", known, limit_bytes, measure), measured
 
 
-@settings(max_examples=60)
+@settings(max_examples=60, deadline=None)
 @given(
     st.integers(0, 200),
     st.integers(1, 1000),
@@ -64,7 +64,7 @@ def test_the_answer_fits_and_the_next_size_does_not(
     assert not loose.proven or loose.next_peak_bytes > limit_bytes
 
 
-@settings(max_examples=20)
+@settings(max_examples=20, deadline=None)
 @given(st.integers(2, 50), st.integers(10**3, 10**8))
 def test_without_a_law_it_is_found_by_measuring(step: int, limit_bytes: int) -> None:
     def peak(size: int) -> Peak:
