@@ -11,7 +11,7 @@ import click
 from ckptcli.cli.command import options_command
 from ckptcli.cli.standard_streams import reader_may_leave
 from ckptcli.cli.streams import Progress
-from ckptcli.cli.sweep import folder_of
+from ckptcli.cli.sweep import store_of
 from ckptcli.errors import CkptError, UsageError
 from ckptcli.exit_codes import DONE
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ckptcli.sweep.fits import Fit, Peak
     from ckptcli.sweep.laws.power import PowerLaw
     from ckptcli.sweep.result import PointResult
-    from ckptcli.sweep.store import Folder
+    from ckptcli.sweep.store import Store
 
 PROOF_TIMEOUT_S = 30.0
 """What a point may take that proves the answer, without --timeout."""
@@ -47,8 +47,8 @@ def command(options: FitsOptions, line: Line) -> int:
     limit_bytes = limit_of(options.limit.device_memory)
     if limit_bytes is None:
         raise UsageError("there is no limit to fit into", "give --device-memory, such as 80GB")
-    with reader_may_leave(), folder_of(options.results) as folder, Stops(None) as stops:
-        points = _Points(options, folder)
+    with reader_may_leave(), store_of(options.results) as store, Stops(None) as stops:
+        points = _Points(options, store)
         try:
             fits = _fits(options, points, limit_bytes)
         finally:
@@ -62,10 +62,10 @@ def command(options: FitsOptions, line: Line) -> int:
 class _Points:
     """Points of the size that is asked for, each measured once."""
 
-    def __init__(self, options: FitsOptions, folder: Folder) -> None:
+    def __init__(self, options: FitsOptions, store: Store) -> None:
         self.progress = Progress(options.notes.quiet)
         self._options = options
-        self._folder = folder
+        self._store = store
         self._done = 0
 
     def peaks(self, size: int, *strategies: str) -> dict[str, Peak]:
@@ -105,13 +105,13 @@ class _Points:
         own = {name: v for name, v in values_of(self._options).items() if name in known}
         values = {**own, **more, self._options.size.over: size, "device_memory": None}
         tasks = planned(built(SweepOptions, values)).tasks
-        left = to_measure(tasks, self._folder, self._options.results.retry)
-        run_tasks(left, self._folder, LocalEngine(Request(memory_only=True)), _untold)
+        left = to_measure(tasks, self._store, self._options.results.retry)
+        run_tasks(left, self._store, LocalEngine(Request(memory_only=True)), _untold)
         self._done += 1
         self.progress.tell(
             f"points, {self._options.size.over} = {size}", self._done, self._done + 1
         )
-        (result,) = self._folder.results(tasks)
+        (result,) = self._store.results(tasks)
         return result
 
 

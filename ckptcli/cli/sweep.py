@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ckptcli.report.sweep_files import Swept
     from ckptcli.sweep.engines.base import Engine
     from ckptcli.sweep.result import SweepResult
-    from ckptcli.sweep.store import Folder
+    from ckptcli.sweep.store import Store
 
 WORST_FIRST = (WRONG, FAILED, FAILED_CONDITION, UNTRUSTWORTHY, DONE)
 
@@ -51,30 +51,42 @@ def command(options: SweepOptions, line: Line) -> int:
     options = with_grid(options, line)
     gates = [parse_condition(text) for text in options.gates.conditions]
     plan = planned(options)
-    with reader_may_leave(), folder_of(options.results) as folder, Stops(None) as stops:
-        return _swept(options, plan, folder, gates, stops)
+    with reader_may_leave(), store_of(options.results) as store, Stops(None) as stops:
+        return _swept(options, plan, store, gates, stops)
     return stops.exit_code
 
 
 @contextmanager
-def folder_of(options: ResultOptions) -> Iterator[Folder]:
-    """The folder of --out; without it one that is gone afterwards."""
+def store_of(options: ResultOptions) -> Iterator[Store]:
+    """The folder of --out or the file of --store; without either what is gone afterwards.
+
+    Raises:
+        UsageError: both, or a --retry of neither.
+        MissingLibraryError: the library that a file needs is not installed.
+    """
     from ckptcli.sweep.store import Folder
 
-    path = options.out_path
-    if path is not None:
-        yield Folder(Path(path))
-        return
-    if options.retry:
+    folder, file = options.out_path, options.store_path
+    if folder is not None and file is not None:
+        raise UsageError("--out and --store both say where points are kept", "give one")
+    if file is not None:
+        from ckptcli.sweep.database import Database
+
+        with closing(Database(Path(file))) as database:
+            yield database
+    elif folder is not None:
+        yield Folder(Path(folder))
+    elif options.retry:
         raise UsageError("--retry has no effect without --out", "name the folder of the sweep")
-    with tempfile.TemporaryDirectory(prefix="ckpt-sweep-") as temporary:
-        yield Folder(Path(temporary))
+    else:
+        with tempfile.TemporaryDirectory(prefix="ckpt-sweep-") as temporary:
+            yield Folder(Path(temporary))
 
 
 def _swept(
     options: SweepOptions,
     plan: Planned,
-    folder: Folder,
+    store: Store,
     gates: Sequence[Condition],
     stops: Stops,
 ) -> int:
@@ -85,12 +97,12 @@ def _swept(
 
     with Exports(options.export, options.data, sweep_exporter_for) as exports:
         try:
-            _measure(options, plan, folder)
+            _measure(options, plan, store)
         except KeyboardInterrupt:
             if not stops.exit_code:
                 raise
         stops.measured()
-        sweep = SweepResult(plan.title, plan.axes, list(folder.results(plan.tasks)))
+        sweep = SweepResult(plan.title, plan.axes, list(store.results(plan.tasks)))
         swept = Swept(sweep, laws_of(sweep))
         exports.write(swept)
         if exports.to_stdout is not None:
@@ -102,11 +114,11 @@ def _swept(
         return stops.exit_code or _exit_code(sweep, gates, options.strictness.strict)
 
 
-def _measure(options: SweepOptions, plan: Planned, folder: Folder) -> None:
+def _measure(options: SweepOptions, plan: Planned, store: Store) -> None:
     """Whatever is not in the folder yet."""
     from ckptcli.sweep.running import run_tasks, to_measure
 
-    tasks = to_measure(plan.tasks, folder, options.results.retry)
+    tasks = to_measure(plan.tasks, store, options.results.retry)
     kept = len(plan.tasks) - len(tasks)
     if kept:
         note(f"{kept} of {len(plan.tasks)} points are there already", options.notes.quiet)
@@ -118,7 +130,7 @@ def _measure(options: SweepOptions, plan: Planned, folder: Folder) -> None:
         progress.tell("points", done, most)
 
     try:
-        run_tasks(tasks, folder, engine, tell)
+        run_tasks(tasks, store, engine, tell)
     finally:
         progress.end()
 

@@ -91,9 +91,20 @@ class ResultOptions(Options):
         not_reproduced=_OF_THE_SWEEP,
         not_in_settings="a folder is written where the command line says so",
     )
+    store_path: str | None = option(
+        None,
+        "Keep the points in a DuckDB file instead, for SQL.",
+        section="Output",
+        key="store",
+        metavar="FILE",
+        names="file",
+        not_in_child=_OF_THE_SWEEP,
+        not_reproduced=_OF_THE_SWEEP,
+        not_in_settings="a file is written where the command line says so",
+    )
     retry: bool = option(
         False,
-        "With --out: measure the points that failed once more.",
+        "With --out or --store: measure the points that failed once more.",
         section="Output",
         not_in_child=_OF_THE_SWEEP,
         not_reproduced=_OF_THE_SWEEP,

@@ -10,7 +10,7 @@ from ckptcli.measure.origin import read_origin
 from ckptcli.measure.record import RunRecord
 from ckptcli.sweep.engines.base import Engine
 from ckptcli.sweep.result import PointResult
-from ckptcli.sweep.store import Folder
+from ckptcli.sweep.store import Store
 from ckptcli.sweep.tasks import Task
 from ckptcli.version import VERSION
 
@@ -18,18 +18,18 @@ Tell = Callable[[int, int, str], None]
 """Told how many of how many points are done, and what is next and how long it may all take."""
 
 
-def to_measure(tasks: Sequence[Task], folder: Folder, retry: bool) -> list[Task]:
-    """The points that are not in the folder; with `retry` those that failed too."""
-    return [task for task in tasks if not folder.has(task.key, failures_too=not retry)]
+def to_measure(tasks: Sequence[Task], store: Store, retry: bool) -> list[Task]:
+    """The points that are not in the store; with `retry` those that failed too."""
+    return [task for task in tasks if not store.has(task.key, failures_too=not retry)]
 
 
-def run_tasks(tasks: Sequence[Task], folder: Folder, engine: Engine, tell: Tell) -> None:
+def run_tasks(tasks: Sequence[Task], store: Store, engine: Engine, tell: Tell) -> None:
     """Measure the points and keep each as it comes.
 
     An interrupt leaves what is kept, and ends what runs.
 
     Raises:
-        CkptError: the engine failed, or the folder cannot be written.
+        CkptError: the engine failed, or the store cannot be written.
     """
     began_s = time.monotonic()
     left = {task.key: task for task in tasks}
@@ -38,7 +38,7 @@ def run_tasks(tasks: Sequence[Task], folder: Folder, engine: Engine, tell: Tell)
     tell(0, len(tasks), _next(left))
     with contextlib.closing(engine.outcomes(tasks)) as outcomes:
         for task, outcome in outcomes:
-            folder.keep(task, outcome)
+            store.keep(task, outcome)
             del left[task.key]
             done = len(tasks) - len(left)
             rest_s = (time.monotonic() - began_s) / done * len(left)

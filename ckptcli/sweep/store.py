@@ -10,7 +10,7 @@ import json
 import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from ckptcli.errors import OutputFileError, RecordFileError, UsageError
 from ckptcli.measure.record_json import read_record
@@ -22,8 +22,32 @@ from ckptcli.version import VERSION
 FAILURE_SCHEMA = "ckpt.failure/1"
 
 
+class Store(Protocol):
+    """Where the points of a sweep are kept: a folder, or a database."""
+
+    def has(self, key: str, failures_too: bool = True) -> bool:
+        """Whether the point is there, by default also as one that failed."""
+
+    def keep(self, task: Task, outcome: Outcome) -> None:
+        """Keep what came of a point; a record takes the place of an earlier failure.
+
+        Raises:
+            OutputFileError: it cannot be written.
+        """
+
+    def results(self, tasks: Iterable[Task]) -> Iterator[PointResult]:
+        """What is known of each point, in order.
+
+        Raises:
+            RecordFileError: a record that is none.
+        """
+
+    def close(self) -> None:
+        """Leave it to others."""
+
+
 class Folder:
-    """Where the points of a sweep are kept, one file each."""
+    """Where the points of a sweep are kept, one file each; see `Store`."""
 
     def __init__(self, path: Path) -> None:
         """Raises:
@@ -76,6 +100,9 @@ class Folder:
                 yield PointResult(task.key, dict(task.point), None, told["reason"], told["host"])
             else:
                 yield PointResult(task.key, dict(task.point), None)
+
+    def close(self) -> None:
+        """There is nothing that others could not use meanwhile."""
 
     def records(self) -> Iterator[Path]:
         """Every record in the folder, in the order of the keys."""

@@ -49,7 +49,7 @@ class FitsOptions(Options):
     )
     results: ResultOptions = group(
         ResultOptions,
-        retry={"help": "With --out: measure the points that failed once more."},
+        retry={"help": "With --out or --store: measure the points that failed once more."},
     )
     data: JsonOptions = group(JsonOptions, as_json={"help": "Print one JSON object, ckpt.fits/1."})
     screen: ScreenOptions = group(ScreenOptions)
