@@ -188,10 +188,7 @@ class _Answer:
     def _deadline(self) -> Deadline:
         """Only where it was asked for: without it the same budget gives the same plan."""
         from ckptcli.planning.planners.base import Deadline
-        from ckptcli.planning.tape.choice import UNHURRIED
 
-        if "time_limit_s" not in self.line.given:
-            return UNHURRIED
         return Deadline(self.options.planner.time_limit_s)
 
     def _measure(self, choice: Choice, workload: Workload, backend: Backend) -> Measured:

@@ -19,9 +19,6 @@ State = TypeVar("State", bound=Hashable)
 CHECKED_EVERY = 256
 """States between two looks at the clock."""
 
-MOST_STATES = 3_000_000
-"""A search that has met so many ends, before memory does."""
-
 
 @dataclass(frozen=True, slots=True)
 class Found(Generic[State]):
@@ -48,6 +45,7 @@ def search(
     bound: Callable[[State], Number | None],
     is_end: Callable[[State], bool],
     deadline: Deadline,
+    most: int,
     below: Number | None = None,
 ) -> Found[State]:
     """The cheapest path to an end.
@@ -58,6 +56,7 @@ def search(
         bound: what at least is left to pay; None where no end can be reached.
         is_end: whether a state is one.
         deadline: when to stop.
+        most: after how many states to stop.
         below: ends that cost as much or more are not looked for.
     """
     left = bound(start)
@@ -76,7 +75,7 @@ def search(
         taken += 1
         if is_end(state):
             return Found(_path(came_from, state), total, total, True, taken)
-        if taken % CHECKED_EVERY == 0 and (deadline.passed or len(paid) > MOST_STATES):
+        if taken > most or (taken % CHECKED_EVERY == 0 and deadline.passed):
             return Found(None, None, total, False, taken)
         for cost, after in successors(state):
             spent = cost - minus_paid

@@ -33,13 +33,15 @@ class ChainSearch:
         self.blocked: int | None = None
         self._backward = [sum(problem.ub[:i]) for i in range(problem.stages + 1)]
 
-    def run(self, deadline: Deadline, below: Number | None = None) -> Found[State]:
-        """The cheapest plan that costs less than `below`."""
+    def run(self, deadline: Deadline, most: int, below: Number | None = None) -> Found[State]:
+        """The cheapest plan that costs less than `below`, in `most` states."""
         start = (self.problem.stages, 1, 0)
         if self._live(start) > self.budget:
             self.blocked = self._live(start)
             return Found(None, None, None, True, 0)
-        return search(start, self._successors, self._bound, lambda s: not s[0], deadline, below)
+        return search(
+            start, self._successors, self._bound, lambda s: not s[0], deadline, most, below
+        )
 
     def _bound(self, state: State) -> Number:
         gradient, _, abars = state

@@ -17,6 +17,9 @@ from ckptcli.planning.orders import freeing
 from ckptcli.planning.planners.base import Deadline, Floor
 
 MOST_NODES_OF_A_CUT = 5_000
+MOST_WORK = 40_000
+"""Of nodes times cuts: under a second."""
+
 SOURCE, SINK = 0, 1
 
 
@@ -28,10 +31,11 @@ def floor_of(view: DagView, deadline: Deadline) -> Floor:
     if len(view.needed) > MOST_NODES_OF_A_CUT:
         return best
     estimates = _estimates(view)
-    for v in sorted(view.needed, key=lambda v: (-estimates[v], v)):
+    cuts = 1 + MOST_WORK // len(estimates)
+    for v in sorted(view.needed, key=lambda v: (-estimates[v], v))[:cuts]:
         if estimates[v] <= best.bytes or deadline.passed:
             break
-        floor = _floor(view, v)
+        floor = least_at(view, v)
         if floor.bytes > best.bytes:
             best = floor
     return best
@@ -75,8 +79,8 @@ class _Cut:
     used_up: Sequence[int]
 
 
-def _floor(view: DagView, v: int) -> Floor:
-    """The bound of one action, and the values that make it up."""
+def least_at(view: DagView, v: int) -> Floor:
+    """What computing a node for the first time takes in any order, and the values of that."""
     own = {*view.parents[v], v}
     cut = _network(view, v, own)
     cut.network.saturate(SOURCE, SINK)

@@ -1,55 +1,97 @@
-"""What an order of the values that are computed once says in advance, for exact search in it.
+"""What is known in advance of what will be computed again, for exact search on a dag.
 
-While such a value is computed, how much room is left for others is known. What later ones need and
-does not fit there is computed after it: `after[j]` is the least that costs, whatever is resident.
+While something is computed that is computed once, how much room is left for other values is known:
+in a given order exactly, in any order by a bound. What later ones need and does not fit there is
+computed after it, whatever is resident.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
 
+from ckptcli.planning.dag_floor import least_at
 from ckptcli.planning.dag_view import DagView
 from ckptcli.planning.problems.base import Number
 
 
-class OrderBound:
-    """An order within a budget.
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A node that is computed once, on the way to others.
 
     Attributes:
-        order: the nodes that are computed once, each after all that lead to it.
-        needs: of each place in it, bits of the operands that may be computed again.
-        after: of each place, the least cost of what is computed again after it; nothing if it does
-            not fit.
+        node: its index.
+        before: bits of what is computed once and done when it is, itself included.
+        takes: what is resident while it is computed, whatever is done.
+    """
+
+    node: int
+    before: int
+    takes: int
+
+
+class Stretches:
+    """Places, each of which all that leads to the one before leads to.
+
+    Attributes:
+        order: the only order in which these may be computed; None for any.
         takes: the least budget at which what is resident whatever is done fits at every place.
     """
 
-    def __init__(self, view: DagView, budget: int, order: Sequence[int]) -> None:
+    def __init__(
+        self,
+        view: DagView,
+        budget: int,
+        places: Sequence[Place],
+        follows: Sequence[int],
+        order: Sequence[int] | None = None,
+    ) -> None:
+        """`follows` has bits of what is computed once after each place, and of nothing else."""
         self.order = order
-        self._view = view
-        operands = [[p for p in view.parents[v] if not view.is_once[p]] for v in order]
-        self.needs = [sum(1 << p for p in each) for each in operands]
-        rooms = [
-            budget - fixed - sum(view.size[p] for p in each if p not in view.problem.keep)
-            for fixed, each in zip(_fixed(view, order), operands)
-        ]
-        self.takes = budget - min(rooms, default=0)
-        self.after = self._afters(operands, rooms) if self.takes <= budget else []
+        self.takes = max((place.takes for place in places), default=0)
+        self._view, self._places, self._follows = view, places, follows
+        self._operands = {
+            v: [p for p in view.parents[v] if not view.is_once[p]]
+            for v in view.needed
+            if view.is_once[v]
+        }
+        self._needs = {v: sum(1 << p for p in each) for v, each in self._operands.items()}
+        self._after: list[Number] = []
+        if self.takes <= budget:
+            self._after = self._afters([budget - place.takes for place in places])
 
-    def _afters(self, operands: Sequence[Sequence[int]], rooms: Sequence[int]) -> list[Number]:
+    def left(self, done: int, wanted: int) -> list[tuple[int, Number]]:
+        """The operands that are wanted up to each place that is not done, with the least cost of
+        what is computed again after it; the last has all.
+        """
+        found: list[tuple[int, Number]] = []
+        for place, after in zip(self._places, self._after):
+            if not done >> place.node & 1:
+                needs = 0
+                for v in _nodes(place.before & ~done):
+                    needs |= self._needs[v]
+                found.append((needs & wanted, after))
+        kept = [each for each, (_, later) in pairwise(found) if each[1] > later]
+        return [*kept, (wanted, 0)]
+
+    def _afters(self, rooms: Sequence[int]) -> list[Number]:
         """From the end: what a stretch needs and cannot be held at its start, and what follows."""
-        count = len(operands)
+        count = len(self._places)
         after: list[Number] = [0] * count
-        for j in range(count - 2, -1, -1):
-            held = {*operands[j], *self._view.problem.keep}
+        for i in range(count - 2, -1, -1):
+            held = {*self._operands[self._places[i].node], *self._view.problem.keep}
             wanted: set[int] = set()
-            best: Number = 0
-            for end in range(j + 1, count):
-                added = [p for p in operands[end] if p not in held and p not in wanted]
-                wanted.update(added)
-                if added or end == j + 1:
-                    least = self._least(wanted, rooms[j])
-                best = max(best, least + after[end])
-            after[j] = best
+            seen = 0
+            least: Number = 0
+            for j in range(i + 1, count):
+                between = self._follows[i] & self._places[j].before & ~seen
+                seen |= between
+                added = {p for v in _nodes(between) for p in self._operands[v]} - held - wanted
+                if added:
+                    wanted |= added
+                    least = self._least(wanted, rooms[i])
+                after[i] = max(after[i], least + after[j])
         return after
 
     def _least(self, wanted: set[int], room: int) -> Number:
@@ -62,7 +104,63 @@ class OrderBound:
                 return left - (-(-part // size[v]) if isinstance(part, int) else part / size[v])
             room -= size[v]
             left -= cost[v]
-        return left
+        return max(left, 0)
+
+
+def in_order(view: DagView, budget: int, order: Sequence[int]) -> Stretches:
+    """Of all that is computed once, in this order."""
+    places, before = [], 0
+    for v, fixed in zip(order, _fixed(view, order)):
+        before |= 1 << v
+        own = sum(
+            view.size[p]
+            for p in view.parents[v]
+            if not view.is_once[p] and p not in view.problem.keep
+        )
+        places.append(Place(v, before, fixed + own))
+    return Stretches(view, budget, places, [before & ~place.before for place in places], order)
+
+
+def in_any_order(view: DagView, budget: int, spine: Sequence[Place]) -> Stretches:
+    """Of the longest way through what is computed once."""
+    ancestors = _ancestors(view)
+    once = [v for v in view.needed if view.is_once[v]]
+    follows = [sum(1 << v for v in once if ancestors[v] >> place.node & 1) for place in spine]
+    return Stretches(view, budget, spine, follows)
+
+
+def spine_of(view: DagView) -> list[Place]:
+    """The longest way through what is computed once, each place with its bound in any order."""
+    depth = [0] * len(view.size)
+    latest = [-1] * len(view.size)
+    for v in view.needed:
+        for p in view.parents[v]:
+            if depth[p] > depth[v] or latest[v] < 0:
+                depth[v], latest[v] = depth[p], p if view.is_once[p] else latest[p]
+        depth[v] += view.is_once[v]
+    v = max((v for v in view.needed if view.is_once[v]), key=lambda v: depth[v], default=-1)
+    nodes = []
+    while v >= 0:
+        nodes.append(v)
+        v = latest[v]
+    ancestors = _ancestors(view)
+    return [Place(v, ancestors[v] | 1 << v, least_at(view, v).bytes) for v in reversed(nodes)]
+
+
+def _ancestors(view: DagView) -> list[int]:
+    """Bits of what is computed once and leads to each node."""
+    found = [0] * len(view.size)
+    for v in view.needed:
+        for p in view.parents[v]:
+            found[v] |= found[p] | (1 << p if view.is_once[p] else 0)
+    return found
+
+
+def _nodes(bits: int) -> Iterator[int]:
+    while bits:
+        bit = bits & -bits
+        bits ^= bit
+        yield bit.bit_length() - 1
 
 
 def _fixed(view: DagView, order: Sequence[int]) -> list[int]:

@@ -1,8 +1,8 @@
 """Exact search on a dag: states are what is done and what is resident, as bits.
 
 The bound: every goal that is not done has to be computed, and whatever leads to it and is not
-resident. Each of these costs is paid at least once more, so it is admissible, and consistent. In an
-order (`dag_order.py`) what does not fit at a later place and is needed after it comes on top.
+resident. Each of these costs is paid at least once more, so it is admissible, and consistent. What
+does not fit at a later place and is needed after it comes on top (`dag_order.py`).
 
 Values are dropped only where an action does not fit, for each plan can be changed to drop later;
 and at once when nothing that is left to do can use them. A plan that stores is so never passed over
@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from ckptcli.planning.best_first import Found, search
-from ckptcli.planning.dag_order import OrderBound
+from ckptcli.planning.dag_order import Stretches
 from ckptcli.planning.dag_view import DagView
 from ckptcli.planning.planners.base import Deadline
 from ckptcli.planning.problems.base import Number
@@ -48,18 +48,19 @@ class Left:
 
 
 class DagSearch:
-    """The states of a dag within a budget; with `order`, first computations follow it.
+    """The states of a dag within a budget; where stretches have an order, in it alone.
 
     Attributes:
         blocked: the least budget at which an action fits that does not within this one.
     """
 
-    def __init__(self, view: DagView, budget: int, order: Sequence[int] | None = None) -> None:
+    def __init__(self, view: DagView, budget: int, stretches: Stretches | None = None) -> None:
         problem = view.problem
+        order = None if stretches is None else stretches.order
         self.budget = budget
         self.blocked: int | None = None
         self._order = order
-        self._stretches = OrderBound(view, budget, order) if order else None
+        self._stretches = stretches
         self._needed = list(view.needed)
         self._cost, self._size = view.cost, view.size
         self._takes = [size + work for size, work in zip(view.size, view.workspace)]
@@ -71,14 +72,21 @@ class DagSearch:
         self._left: dict[int, Left] = {}
 
     def run(
-        self, deadline: Deadline, below: Number | None = None, *, any_cost: bool = False
+        self,
+        deadline: Deadline,
+        most: int,
+        below: Number | None = None,
+        *,
+        any_cost: bool = False,
     ) -> Found[State]:
-        """The cheapest plan that costs less than `below`; with `any_cost` the first that is met."""
+        """The cheapest plan that costs less than `below`, in `most` states; with `any_cost` the
+        first that is met.
+        """
         if self._stretches is not None and self._stretches.takes > self.budget:
             self.blocked = self._stretches.takes
             return Found(None, None, None, True, 0)
         bound = self._eager_bound if any_cost else self._bound
-        return search((0, 0), self._successors, bound, self._is_end, deadline, below)
+        return search((0, 0), self._successors, bound, self._is_end, deadline, most, below)
 
     def _eager_bound(self, state: State) -> Number | None:
         """Makes what is left to do count far more than what was done."""
@@ -110,20 +118,9 @@ class DagSearch:
             elif bit & useful & ~(self._once & done):
                 useful |= self._parents[v]
         waiting = [1 << v for v in self._order or () if not done >> v & 1]
-        return Left(cost, sure, self._stretched(wanted, done), useful, sum(waiting[1:]))
-
-    def _stretched(self, wanted: int, done: int) -> list[tuple[int, Number]]:
-        """The operands that are wanted, apart where it is known what is computed again later."""
-        found: list[tuple[int, Number]] = []
         of = self._stretches
-        if of is not None:
-            stretch = 0
-            for v, needs, after in zip(of.order, of.needs, [*of.after, 0]):
-                if not done >> v & 1:
-                    stretch |= needs & wanted
-                    found.append((stretch, after))
-            found = [each for each, (_, later) in pairwise(found) if each[1] > later]
-        return [*found, (wanted, 0)]
+        stretched = [(wanted, 0)] if of is None else of.left(done, wanted)
+        return Left(cost, sure, stretched, useful, sum(waiting[1:]))
 
     def _bound(self, state: State) -> Number | None:
         done, resident = state

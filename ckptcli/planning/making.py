@@ -7,16 +7,13 @@ from dataclasses import replace
 
 from ckptcli.planning.floors import floor_of
 from ckptcli.planning.plan import MOST_ACTIONS, Attempt, Plan
-from ckptcli.planning.planners.base import Deadline, Draft, Floor, Planner, Request
+from ckptcli.planning.planners.base import Draft, Floor, Planner, Request
 from ckptcli.planning.planners.registry import AUTO, planners_for
 from ckptcli.planning.play.base import Played, play
 from ckptcli.planning.problems.base import Number, Problem
 
 FLOOR_SHARE = 0.2
 """The part of the time that the bound of each action gets."""
-
-SMALLEST_S = 0.5
-"""How long the smallest budget is looked for beside a plan that fits."""
 
 ROUNDING = 1e-12
 """How far two sums of the same costs that are no whole numbers may be apart."""
@@ -94,10 +91,8 @@ class _Asking:
 
     def _look_for_smallest(self, planners: Sequence[Planner]) -> None:
         """The smallest budget; beside a plan that fits no long search is made for it."""
-        left_s = self.request.deadline.left_s
-        deadline = Deadline(left_s if self.best is None else min(left_s, SMALLEST_S))
         known = self.best.cost if self.best else None
-        request = replace(self.request, deadline=deadline, best_cost=known)
+        request = replace(self.request, best_cost=known)
         for planner in planners:
             if not self._least_is_proved():
                 self._learn(planner.smallest(self.problem, request, self.floor), None)

@@ -119,14 +119,15 @@ class PlannerOptions(Options):
         metavar="NAME",
         names="planner",
     )
-    time_limit_s: float = option(
-        5.0,
-        "How long searches may take together; closed forms and plain rules take what they take.",
+    time_limit_s: float | None = option(
+        None,
+        "End searches after this, which then depends on the machine.",
         section="How to measure",
         key="time-limit",
         metavar="SECONDS",
         at_least=0,
         at_most=1e8,
+        default_text="after so many states, some seconds",
     )
 
 

@@ -6,6 +6,7 @@ unless that is too long to play.
 
 from __future__ import annotations
 
+import math
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
@@ -15,14 +16,15 @@ from typing import Any, ClassVar
 from ckptcli.planning.actions import Action
 from ckptcli.planning.problems.base import Number, Problem
 
-TIME_LIMIT_S = 5.0
+TIME = "the time limit"
+STATES = "the number of states that are looked at"
 
 
 class Deadline:
-    """When searching has to stop."""
+    """When searching has to stop, whatever it has looked at; None for never."""
 
-    def __init__(self, limit_s: float = TIME_LIMIT_S) -> None:
-        self._end_s = time.monotonic() + limit_s
+    def __init__(self, limit_s: float | None = None) -> None:
+        self._end_s = math.inf if limit_s is None else time.monotonic() + limit_s
 
     @property
     def left_s(self) -> float:
@@ -52,6 +54,11 @@ class Request:
     budget: int | None = None
     deadline: Deadline = field(default_factory=Deadline)
     best_cost: Number | None = None
+
+    @property
+    def limit(self) -> str:
+        """What ended a search that is not complete."""
+        return TIME if self.deadline.passed else STATES
 
     def fits(self, peak: int) -> bool:
         """Whether so much may be resident."""

@@ -6,11 +6,9 @@ first answer as what has to be undercut.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from ckptcli.planning.best_first import Found
 from ckptcli.planning.dag_floor import floor_of
-from ckptcli.planning.dag_search import DagSearch, State, moves_of
+from ckptcli.planning.dag_order import in_any_order, in_order, spine_of
+from ckptcli.planning.dag_search import DagSearch, moves_of
 from ckptcli.planning.dag_view import DagView
 from ckptcli.planning.orders import freeing
 from ckptcli.planning.planners.base import Draft, Floor, Planner, Request
@@ -20,7 +18,11 @@ from ckptcli.planning.problems.dag import DagProblem
 MOST_RECOMPUTABLE = 40
 
 ORDER = "the order of what is computed once"
-TIME = "the time limit"
+MOST_STATES = 300_000
+"""Of a search in one order: some seconds."""
+
+MOST_STATES_IN_ANY_ORDER = 200_000
+MOST_STATES_FOR_SMALLEST = 50_000
 
 
 @register
@@ -42,47 +44,64 @@ class Exact(Planner):
     def draft(self, problem: DagProblem, request: Request) -> Draft:
         view = DagView(problem)
         budget = view.whole_size if request.budget is None else request.budget
-        in_order = _in_order(view, budget, request)
-        below = request.best_cost if in_order.cost is None else in_order.cost
-        any_order = DagSearch(view, budget).run(request.deadline, below)
-        path = in_order.path if any_order.path is None else any_order.path
-        if path is None and any_order.lower_bound is None and any_order.is_complete:
+        search = _Searches(view).in_order(budget)
+        limits: tuple[str, ...] = ()
+        path, below = None, request.best_cost
+        if search is not None:
+            found = search.run(request.deadline.part(0.8), MOST_STATES, below)
+            path = found.path
+            below = found.cost if path is not None else below
+            limits = (ORDER,)
+        found = (
+            _Searches(view)
+            .in_any_order(budget)
+            .run(request.deadline, MOST_STATES_IN_ANY_ORDER, below)
+        )
+        if found.path is not None or found.is_complete:
+            limits = ()
+            path = found.path or path
+        if path is None and found.lower_bound is None and found.is_complete:
             return Draft(floor=Floor(budget + 1))
         return Draft(
             None if path is None else view.schedule(moves_of(path)),
-            lower_bound=any_order.lower_bound,
-            limits=() if any_order.is_complete else (TIME, *((ORDER,) if in_order.states else ())),
+            lower_bound=found.lower_bound,
+            limits=() if found.is_complete else (request.limit, *limits),
         )
 
     def smallest(self, problem: DagProblem, request: Request, floor: Floor | None) -> Draft:
         view = DagView(problem)
-        order = _order(view)
+        searches_of = _Searches(view)
         least = floor or floor_of(view, request.deadline)
         budget = least.bytes
-        while not request.deadline.passed:
-            searches = [DagSearch(view, budget)]
-            if order:
-                searches.insert(0, DagSearch(view, budget, order))
-            for search in searches:
-                found = search.run(request.deadline.part(0.5), any_cost=True)
+        left = MOST_STATES_FOR_SMALLEST
+        while left > 0 and not request.deadline.passed:
+            searches = [searches_of.in_order(budget), searches_of.in_any_order(budget)]
+            able = [search for search in searches if search is not None]
+            for search in able:
+                found = search.run(request.deadline, left, any_cost=True)
+                left -= found.states + 1
                 if found.path is not None:
                     return Draft(floor=least, min_budget=budget)
-            budget = min(search.blocked or budget + 1 for search in searches)
+            budget = min(search.blocked or budget + 1 for search in able)
             if found.is_complete:  # the last, in any order
                 least = Floor(budget)
-        return Draft(floor=least, limits=(TIME,))
+        return Draft(floor=least, limits=(request.limit,))
 
 
-def _in_order(view: DagView, budget: int, request: Request) -> Found[State]:
-    """The cheapest plan in the order of what is computed once; none if everything may be again."""
-    order = _order(view)
-    if not order:
-        return Found(None, None, None, True, 0)
-    search = DagSearch(view, budget, order)
-    return search.run(request.deadline.part(0.8), request.best_cost)
+class _Searches:
+    """The two kinds of search in one graph."""
 
+    def __init__(self, view: DagView) -> None:
+        self._view = view
+        self._once = [v for v in freeing(view) if view.is_once[v]]
+        self._spine = spine_of(view)
 
-def _order(view: DagView) -> Sequence[int] | None:
-    """The order of what is computed once; None where everything may be computed again."""
-    once = [v for v in freeing(view) if view.is_once[v]]
-    return once or None
+    def in_order(self, budget: int) -> DagSearch | None:
+        """In one order of what is computed once; None if everything may be computed again."""
+        if not self._once:
+            return None
+        return DagSearch(self._view, budget, in_order(self._view, budget, self._once))
+
+    def in_any_order(self, budget: int) -> DagSearch:
+        """In any order."""
+        return DagSearch(self._view, budget, in_any_order(self._view, budget, self._spine))

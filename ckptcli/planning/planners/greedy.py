@@ -7,21 +7,22 @@ whole is played once more.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 
 from ckptcli.planning.dag_eviction import Eviction, Uses
 from ckptcli.planning.dag_hints import LARGE, Ranks, hints
 from ckptcli.planning.dag_view import DagView
-from ckptcli.planning.orders import freeing, listed
+from ckptcli.planning.orders import freeing, listed, moves_of
 from ckptcli.planning.planners.base import Deadline, Draft, Floor, Planner, Request
 from ckptcli.planning.planners.registry import register
 from ckptcli.planning.problems.base import Number
 from ckptcli.planning.problems.dag import DagProblem
 
-SHARE = 0.4
-"""Of the time that is left."""
+FEW = 3
+"""A graph that is large is played under so many rankings."""
 
-HINTS_S = 0.8
-REPAIR_S = 0.3
+MOST_MOVES_OF_REPAIRS = 100_000
+MOST_HALVINGS = 8
 HIGHEST = 1000
 
 
@@ -37,14 +38,12 @@ class Greedy(Planner):
 
     def draft(self, problem: DagProblem, request: Request) -> Draft:
         view = DagView(problem)
-        deadline = request.deadline.part(SHARE)
-        hints_s = HINTS_S if len(view.needed) <= LARGE else deadline.left_s
         budget = view.whole_size if request.budget is None else request.budget
-        found = list(_played(view, budget, Deadline(min(hints_s, deadline.left_s))))
+        most = FEW if len(view.needed) > LARGE else None
+        found = list(_played(view, budget, request.deadline, most))
         if not found:
-            return Draft(limits=() if not deadline.passed else ("the time limit",))
-        best = min(found, key=lambda way: way.cost)
-        best = _repaired(view, budget, best, Deadline(min(REPAIR_S, deadline.left_s)))
+            return Draft(limits=(request.limit,) if request.deadline.passed else ())
+        best = _repaired(view, budget, min(found, key=lambda way: way.cost), request.deadline)
         return Draft(view.schedule(best.moves))
 
     def smallest(self, problem: DagProblem, request: Request, floor: Floor | None) -> Draft:
@@ -53,18 +52,19 @@ class Greedy(Planner):
         if request.best_cost is not None and len(view.needed) > LARGE:
             return Draft(floor=floor)
         low = floor.bytes if floor is not None else 0
-        budget = high = view.whole_size
-        moves: Sequence[int] | None = None
-        while low < high and not request.deadline.passed:
-            ways = _played(view, budget, request.deadline)
-            way = next(ways, None)
+        budget, least = low, None
+        for _ in range(MOST_HALVINGS):
+            way = next(_played(view, budget, request.deadline, FEW), None)
+            if way is not None:
+                least = view.peak(way.moves)
+            elif least is None:
+                least = view.peak(list(moves_of(view, freeing(view))))
             if way is None:
                 low = budget + 1
-            else:
-                moves = way.moves
-                high = view.peak(moves)
-            budget = (low + high) // 2 if moves is not None and budget > low else low
-        return Draft(floor=floor, min_budget=None if moves is None else high)
+            if low >= least or request.deadline.passed:
+                break
+            budget = (low + least) // 2
+        return Draft(floor=floor, min_budget=least)
 
 
 class Way:
@@ -75,16 +75,18 @@ class Way:
         self.cost: Number = sum(view.cost[move] for move in moves if move >= 0)
 
 
-def _played(view: DagView, budget: int, deadline: Deadline) -> Iterator[Way]:
-    """Every ranking in every order that there is time for, and that fits."""
-    orders = [freeing(view)] if len(view.needed) > LARGE else [freeing(view), listed(view)]
+def _played(
+    view: DagView, budget: int, deadline: Deadline, most: int | None = None
+) -> Iterator[Way]:
+    """The ways that fit: of every ranking in every order, or of the first few in one."""
+    orders = [freeing(view)] if most else [freeing(view), listed(view)]
     known: list[Sequence[int]] = []
     for order in orders:
         if order in known:
             continue
         known.append(order)
         uses = Uses(view, order)
-        for ranks in hints(view, order, budget):
+        for ranks in islice(hints(view, order, budget), most):
             moves = Eviction(uses, budget, ranks).run()
             if moves is not None:
                 yield Way(view, uses, ranks, moves)
@@ -95,11 +97,13 @@ def _played(view: DagView, budget: int, deadline: Deadline) -> Iterator[Way]:
 def _repaired(view: DagView, budget: int, way: Way, deadline: Deadline) -> Way:
     """Rank higher what is computed again at most cost, or lower what is not, while that helps."""
     tried: set[tuple[int, int]] = set()
-    while not deadline.passed:
+    left = MOST_MOVES_OF_REPAIRS
+    while left > 0 and not deadline.passed:
         change = next((c for c in _changes(view, way) if c not in tried), None)
         if change is None:
             break
         tried.add(change)
+        left -= len(way.moves)
         v, rank = change
         ranks: Mapping[int, int] = {**way.ranks, v: rank}
         moves = Eviction(way.uses, budget, ranks).run()

@@ -18,6 +18,9 @@ from ckptcli.planning.problems.knapsack import KnapsackProblem
 Choice = tuple[int, Number, "Choice | None", int]
 """Memory, run time spared, the choice that it extends, the item that it adds."""
 
+MOST_STATES = 300_000
+"""Of all items together: some seconds."""
+
 
 @register
 class Knapsack(Planner):
@@ -41,7 +44,7 @@ class Knapsack(Planner):
             lower_bound=2 * whole - (spared if is_complete else _most(problem, items, budget)),
             floor=Floor(0),
             min_budget=0,
-            limits=() if is_complete else ("the time limit",),
+            limits=() if is_complete else (request.limit,),
             saved=tuple(map(str, kept)),
         )
 
@@ -77,8 +80,10 @@ def _best(
     nothing: Choice = (0, 0, None, -1)
     best = _greedy(problem, items, budget)
     states = [nothing]
+    left = MOST_STATES
     for place, item in enumerate(items):
-        if deadline.passed:
+        left -= len(states)
+        if left < 0 or deadline.passed:
             return best, False
         size, runtime = problem.memory[item], problem.runtime[item]
         rest = items[place + 1 :]

@@ -21,7 +21,7 @@ from ckptcli.planning.tape.plan_file import TapePlan
 from ckptcli.planning.tape.program import program_made
 from ckptcli.planning.tape.schedule import Schedule, schedule_of
 
-UNHURRIED = Deadline(1e8)
+UNHURRIED = Deadline()
 """Searches end by what they have looked at, so that the same budget gives the same plan."""
 
 
