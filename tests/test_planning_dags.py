@@ -119,7 +119,8 @@ def dags(draw: st.DrawFn) -> DagProblem:
     names = [f"n{v}" for v in range(count)]
     goals = draw(st.lists(st.sampled_from(names), min_size=1, max_size=3, unique=True))
     keep = draw(st.lists(st.sampled_from(goals), max_size=1))
-    once = draw(st.lists(st.sampled_from(names), max_size=4, unique=True))
+    tail = names[draw(st.integers(0, count)) :]  # as gradients are
+    once = draw(st.one_of(st.just(tail), st.lists(st.sampled_from(names), max_size=4, unique=True)))
     found: DagProblem = problem("dag", nodes=nodes, goals=goals, keep=keep, once=once)
     return found
 

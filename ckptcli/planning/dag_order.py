@@ -80,7 +80,8 @@ class Stretches:
         count = len(self._places)
         after: list[Number] = [0] * count
         for i in range(count - 2, -1, -1):
-            held = {*self._operands[self._places[i].node], *self._view.problem.keep}
+            # the first computation of a goal is counted already, and may be the one after
+            held = {*self._operands[self._places[i].node], *self._view.problem.goals}
             wanted: set[int] = set()
             seen = 0
             least: Number = 0
