@@ -23,6 +23,7 @@
     │   ├── InactiveOutputError      1  a gradient of what does not depend on the input
     │   └── HistoryTooLongError      1  a copied history of checkpoints beyond its limit
     ├── PlanError                    1  a plan that its problem excludes
+    ├── ReplayError                  1  a program that is not the same calls in every pass
     ├── ProgramError                 1  a user's own program that failed while running
     └── OutOfMemoryError             1  a network that cannot fit, refused or failed
 
@@ -163,6 +164,10 @@ class HistoryTooLongError(EngineError):
 
 class PlanError(CkptError):
     """A plan with an action that its problem excludes: a planner's defect, or another's file."""
+
+
+class ReplayError(CkptError):
+    """A program that is not the same list of calls in every pass."""
 
 
 class ProgramError(CkptError):

@@ -167,6 +167,16 @@ class GradientOptions(Options):
     )
 
 
+class ReplayOptions(Options):
+    """What runs a pass that is timed."""
+
+    replay: bool = option(
+        False,
+        "Time each strategy as a flat program, recorded once: no tape, the same bits.",
+        subjects=frozenset({WORKLOAD}),
+    )
+
+
 class FaultOptions(Options):
     """What goes wrong on purpose."""
 

@@ -74,14 +74,17 @@ def open_pass(
     sink: Sink | None = None,
     ledger: Ledger | None = None,
     consumed: Callable[[ForwardResult], Gradients] = copied,
+    watching: Callable[[Backend], Backend] | None = None,
 ) -> OpenedPass:
     """The workload on the backend, its node ids and random draws from 0.
 
     `sink` gets every event; `ledger` counts every array of the pass. `consumed` is the second half
-    where the workload consumes its gradients.
+    where the workload consumes its gradients. `watching` gives a backend that is to stand in its
+    place for the pass itself.
     """
     prepared = strategy.prepared(WorkloadProgram(workload, backend))
     counted = backend if ledger is None else TrackedBackend(backend, ledger)
+    counted = counted if watching is None else watching(counted)
     device = Device(counted).autodiff().gradient_checkpointing(prepared).watched_by(sink)
     forward = workload.load(device).forward
     if type(prepared).pass_begins is not Strategy.pass_begins:

@@ -272,10 +272,21 @@ class Job:
             measured = memory_pass(self.workload, self.device, strategy, workspace)
             check_limit(strategy.name, measured.memory, self.limit_bytes)
             self.passes.append(measured)
+            if self.workload.replays:
+                self._note_replay(strategy, measured)
             return
         except PassOutOfMemory as error:
             failure = error.failures[0]
         self._leave_out(failure)
+
+    def _note_replay(self, strategy: Strategy, measured: MemoryPass) -> None:
+        from ckptcli.profiling.replayed_pass import replay_note, replayed_peak_bytes
+
+        replayed = replayed_peak_bytes(self.workload, strategy, self.device.backend)
+        memory = measured.memory
+        peaks = (memory.ledger_peak_forward_bytes or 0, memory.ledger_peak_backward_bytes or 0)
+        tape_bytes = max(peaks) - (memory.params_input_bytes or 0)
+        self.notes.append(replay_note(strategy.name, replayed, tape_bytes))
 
     def _leave_out(self, failure: Failure) -> None:
         """Go on without a strategy or a peer that does not fit, and without what it left in memory.

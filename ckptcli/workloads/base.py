@@ -67,9 +67,11 @@ class Workload(Protocol):
 
     Attributes:
         consumes: whether its passes let go of each parameter's gradient once it is complete.
+        replays: whether its timed passes are those of a flat program.
     """
 
     consumes: bool = False
+    replays: bool = False
 
     @property
     def title(self) -> str:
@@ -106,10 +108,11 @@ class Workload(Protocol):
         """What a reverse sweep written by hand keeps, for a program to be compared with one."""
         return None
 
-    def consuming(self) -> Workload:
-        """The same program, whose passes consume their gradients."""
+    def passing(self, consumes: bool, replays: bool) -> Workload:
+        """The same program, whose passes consume their gradients, or are replayed."""
         twin = copy(self)
-        object.__setattr__(twin, "consumes", True)  # of a frozen one too
+        object.__setattr__(twin, "consumes", consumes)  # of a frozen one too
+        object.__setattr__(twin, "replays", replays)
         return twin
 
     def load(self, device: Device) -> Network:

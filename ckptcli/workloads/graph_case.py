@@ -48,6 +48,7 @@ class GraphCase(Workload):
     root: int
     strategy: str | None
     consumes: bool = False
+    replays: bool = False
 
     @property
     def title(self) -> str:

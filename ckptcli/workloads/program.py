@@ -28,6 +28,7 @@ class ProgramWorkload(Workload):
     program: Program
     trial: Trial
     consumes: bool = False
+    replays: bool = False
 
     @property
     def title(self) -> str:

@@ -88,6 +88,7 @@ class TrgWorkload(Workload):
     dtype: str = "float64"
     jax_svd: str = NAMES_INSIDE
     consumes: bool = False
+    replays: bool = False
 
     @property
     def title(self) -> str:

@@ -24,6 +24,7 @@ from ckptcli.options.program import (
     MemoryCheckOptions,
     PeerOptions,
     ProgramOptions,
+    ReplayOptions,
     ShapeOptions,
     StrategyOptions,
     TrainingOptions,
@@ -47,6 +48,7 @@ class RunOptions(Options):
     rounds: RoundOptions = group(RoundOptions)
     limit: DeviceMemoryOptions = group(DeviceMemoryOptions)
     gradients: GradientOptions = group(GradientOptions)
+    replaying: ReplayOptions = group(ReplayOptions)
     threshold: ThresholdOptions = group(ThresholdOptions)
     data: JsonOptions = group(
         JsonOptions, as_json={"help": "Print one JSON object, schema ckpt.run/1."}

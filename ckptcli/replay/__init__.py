@@ -1,0 +1,1 @@
+"""A pass as a flat program: recorded as calls of the namespace, compiled to source, replayed."""

@@ -1,0 +1,188 @@
+"""Records the calls of a pass: a backend whose namespace notes what is called with what.
+
+Invariant: the recorder holds no array that the pass makes; a value is known by its number as long
+as it lives.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+from ckptcli.backends.base import Array, Backend, Namespace
+from ckptcli.backends.host_copy import HostCopy
+from ckptcli.backends.ledger import NAMESPACE_FACTS
+from ckptcli.backends.random_keys import RandomKey
+from ckptcli.errors import ReplayError
+from ckptcli.replay.instructions import Argument, Constant, Draw, Instruction, Several, Value
+
+READS = "a flat program computes no Python number of its values"
+
+
+class CallRecorder:
+    """The calls so far, and the numbers of the values that live.
+
+    Attributes:
+        calls: those of the half that is recorded; None while nothing is.
+        externals: number -> array, of what was there before the pass.
+        draws: the keys of the pass, in the order in which they came first.
+    """
+
+    def __init__(self) -> None:
+        self.calls: list[Instruction] | None = None
+        self.externals: dict[int, Any] = {}
+        self.draws: list[RandomKey] = []
+        self._numbers: dict[int, int] = {}
+        self._references: dict[int, weakref.ref[Any]] = {}
+        self._count = 0
+
+    def begin(self) -> None:
+        """A pass begins: numbers and draws from the start; what lives is there before it."""
+        alive = [reference() for reference in self._references.values()]
+        self._numbers.clear()
+        self._references.clear()
+        self.externals, self.draws, self._count = {}, [], 0
+        for array in alive:
+            if array is not None:
+                self.externals[self.number_made(array)] = array
+
+    def half(self) -> list[Instruction]:
+        """Begin the next half; returns the list of its calls."""
+        self.calls = []
+        return self.calls
+
+    def number_made(self, value: Any) -> int:
+        """The number of a value that a call returned: a new one, or its own if it was there."""
+        key = id(value)
+        if key not in self._numbers:
+            self._numbers[key] = self._count
+            self._references[key] = weakref.ref(value, lambda _: self._forget(key))
+            self._count += 1
+        return self._numbers[key]
+
+    def number_of(self, value: Any) -> int:
+        """The number of a value that is known.
+
+        Raises:
+            ReplayError: an array that no call made.
+        """
+        number = self._numbers.get(id(value))
+        if number is None:
+            raise ReplayError(
+                f"an array of shape {list(value.shape)} was made past the backend's functions",
+                "run without --replay",
+            )
+        return number
+
+    def _forget(self, key: int) -> None:
+        self._numbers.pop(key, None)
+        self._references.pop(key, None)
+
+    def note(
+        self, function: str, args: tuple[Any, ...], kwargs: dict[str, Any], call: Callable[[], Any]
+    ) -> Any:
+        """Make the call, and note it if a pass is recorded."""
+        if self.calls is None:
+            result = call()
+            for made in _values(result):
+                self.number_made(made)
+            return result
+        arguments = tuple(map(self._argument, args))
+        named = tuple(map(self._argument, kwargs.values()))
+        result = call()
+        made = _values(result)
+        if made:
+            numbers = tuple(map(self.number_made, made))
+            names, is_one = tuple(kwargs), made[0] is result
+            self.calls.append(Instruction(function, arguments, names, named, numbers, is_one))
+        return result
+
+    def _argument(self, value: Any) -> Argument:
+        if _is_value(value):
+            return Value(self.number_of(value))
+        if isinstance(value, RandomKey):
+            if value not in self.draws:
+                self.draws.append(value)
+            return Draw(self.draws.index(value))
+        if isinstance(value, tuple | list):
+            return Several(tuple(map(self._argument, value)), isinstance(value, list))
+        return Constant(value)
+
+
+def _is_value(value: Any) -> bool:
+    return isinstance(value, HostCopy) or (hasattr(value, "nbytes") and hasattr(value, "shape"))
+
+
+def _values(result: Any) -> list[Any]:
+    """The values among what a call returned: itself, or those of a tuple."""
+    if _is_value(result):
+        return [result]
+    if isinstance(result, tuple | list) and result and all(map(_is_value, result)):
+        return list(result)
+    return []
+
+
+class CallNamespace:
+    """A namespace whose every call is noted."""
+
+    def __init__(self, inner: Namespace, recorder: CallRecorder) -> None:
+        self._inner = inner
+        self._recorder = recorder
+
+    def __getattr__(self, name: str) -> Any:
+        function = getattr(self._inner, name)
+        if name not in NAMESPACE_FACTS:
+            function = self._noted(name, function)
+        setattr(self, name, function)
+        return function
+
+    def _noted(self, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        note = self._recorder.note
+
+        def noted(*args: Any, **kwargs: Any) -> Any:
+            return note(name, args, kwargs, lambda: function(*args, **kwargs))
+
+        return noted
+
+
+class CallBackend(Backend):
+    """A backend whose every call is noted; inside a pass nothing reads a value."""
+
+    def __init__(self, inner: Backend, recorder: CallRecorder) -> None:
+        self._inner = inner
+        self._recorder = recorder
+        self.name = inner.name
+        self.label = inner.label
+        self.library = inner.library
+        self.dtypes = inner.dtypes
+        self.memory = inner.memory
+        self.operand_errors = inner.operand_errors
+        self.is_deterministic = inner.is_deterministic
+        self.is_cpu = inner.is_cpu
+        self.namespace: Namespace = CallNamespace(inner.namespace, recorder)
+
+    def asarray(self, data: Any, dtype: str | None, copy: bool) -> Array:
+        note, inner = self._recorder.note, self._inner
+        array: Array = note(
+            "asarray", (_Data(data), dtype, copy), {}, lambda: inner.asarray(data, dtype, copy)
+        )
+        return array
+
+    def to_numpy(self, array: Array) -> Any:
+        if self._recorder.calls is not None:
+            raise ReplayError(f"the program reads a value inside its pass: {READS}")
+        return self._inner.to_numpy(array)
+
+    def storage_values(self, storage: Any, dtype: str) -> Any:
+        return self._inner.storage_values(storage, dtype)
+
+
+class _Data:
+    """Data of the host, the same only if it is the same object."""
+
+    def __init__(self, data: Any) -> None:
+        self.data = data
+
+    def __repr__(self) -> str:
+        return f"data at {id(self.data)}"

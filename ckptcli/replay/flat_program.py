@@ -1,0 +1,143 @@
+"""A workload under a strategy as a flat program: recorded twice, compared, compiled.
+
+Random draws are inputs: draw k of a pass gets the k-th key of the stream, as on the tape. A program
+whose calls differ between two recordings is refused with the first difference.
+
+Invariant: loss, gradients and draws are those of the tape, bit for bit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import zip_longest
+
+from ckptcli.autodiff.gradients import Gradients
+from ckptcli.autodiff.tensor import Tensor, wrap
+from ckptcli.backends.base import Backend
+from ckptcli.backends.random_keys import RandomKey
+from ckptcli.checkpoint.strategies.base import Strategy
+from ckptcli.errors import ReplayError
+from ckptcli.graph import leaf_node
+from ckptcli.passes.run import OpenedPass, open_pass
+from ckptcli.replay.call_recorder import CallBackend, CallRecorder
+from ckptcli.replay.compiler import source_of
+from ckptcli.replay.instructions import Instruction, Recording
+from ckptcli.workloads.base import ForwardResult, Workload
+
+
+class FlatProgram:
+    """The two halves of a pass, without a tape; a second half belongs to the last first half.
+
+    Attributes:
+        recording: the calls.
+        text: the source.
+    """
+
+    def __init__(
+        self,
+        recording: Recording,
+        parameters: dict[str, Tensor],
+        keys: Sequence[RandomKey],
+        backend: Backend,
+    ) -> None:
+        self.recording = recording
+        source = source_of(recording, backend)
+        self.text = source.text
+        self._run_forward, self._run_backward = source.halves()
+        self._parameters = parameters
+        tensors = list(parameters.values())
+        self._device = tensors[0].device.inner()
+        self._leaf_ids = [tensors[place].node.id for place, _ in recording.gradients]
+        self._first_keys = keys
+        self._keys: list[RandomKey] = []
+        self._passes = 0
+        self._live: list[object] = []
+
+    def forward(self) -> ForwardResult:
+        """The first half."""
+        drawn = self._passes * len(self._first_keys)
+        self._keys = [
+            RandomKey(key.seed, key.index + drawn, key.distribution) for key in self._first_keys
+        ]
+        self._passes += 1
+        self._live = self._run_forward(self._keys)
+        root = wrap(self._live[0], leaf_node(-1, 0), self._device)
+        return ForwardResult(root, self._parameters)
+
+    def backward(self, result: ForwardResult) -> Gradients:
+        """The second half; what the first left is let go of as it goes."""
+        arrays = self._run_backward(self._live, self._keys)
+        return Gradients(dict(zip(self._leaf_ids, arrays)), self._device)
+
+    def on(self, backend: Backend) -> FlatProgram:
+        """The same program on a backend that counts."""
+        return FlatProgram(self.recording, self._parameters, self._first_keys, backend)
+
+
+def flat_program(workload: Workload, strategy: Strategy, backend: Backend) -> FlatProgram:
+    """The workload under the strategy, recorded on `backend`.
+
+    Raises:
+        ReplayError: its passes differ, or read values, or it has no parameters.
+    """
+    recorder = CallRecorder()
+    with backend.quiet():
+        opened = open_pass(workload, strategy, backend, watching=lambda b: CallBackend(b, recorder))
+        first, keys, parameters = _record(opened, recorder)
+        second, _, _ = _record(opened, recorder)
+    difference = _first_difference(first, second)
+    if difference:
+        raise ReplayError(
+            f"{workload.title} is not the same in every pass: {difference}",
+            "run without --replay",
+        )
+    if not parameters:
+        raise ReplayError(f"{workload.title} has no parameters", "run without --replay")
+    return FlatProgram(first, parameters, keys, backend)
+
+
+def _record(
+    opened: OpenedPass, recorder: CallRecorder
+) -> tuple[Recording, list[RandomKey], dict[str, Tensor]]:
+    """One pass."""
+    recorder.begin()
+    forward = recorder.half()
+    result = opened.forward()
+    root = recorder.number_of(result.root.value)
+    backward = recorder.half()
+    gradients = opened.backward(result)
+    recorder.calls = None
+    found = []
+    for place, tensor in enumerate(result.parameters.values()):
+        gradient = gradients.wrt(tensor)
+        if gradient is not None:
+            found.append((place, recorder.number_of(gradient.value)))
+    recording = Recording(
+        tuple(forward),
+        tuple(backward),
+        root,
+        tuple(found),
+        tuple(key.distribution for key in recorder.draws),
+        dict(recorder.externals),
+    )
+    return recording, list(recorder.draws), dict(result.parameters)
+
+
+def _first_difference(first: Recording, second: Recording) -> str:
+    """Where two recordings part; "" if they are the same."""
+    for half, calls, again in (
+        ("forward", first.forward, second.forward),
+        ("backward", first.backward, second.backward),
+    ):
+        for number, (one, other) in enumerate(zip_longest(calls, again)):
+            if one != other:
+                return f"call {number} of {half} is {_words(one)}, then {_words(other)}"
+    if first.draws != second.draws:
+        return "its random draws differ"
+    if [id(a) for a in first.externals.values()] != [id(a) for a in second.externals.values()]:
+        return "its parameters or constants are other arrays"
+    return ""
+
+
+def _words(call: Instruction | None) -> str:
+    return "nothing" if call is None else f"`{call}`"

@@ -1,0 +1,165 @@
+"""Flat programs: bits and draws of the tape, no more memory; what is not one list is refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ckptcli import Device, Tensor
+from ckptcli.backends import open_backend
+from ckptcli.backends.ledger import Ledger
+from ckptcli.checkpoint.strategies.registry import parse_strategy
+from ckptcli.cli.main import run_command
+from ckptcli.errors import ReplayError
+from ckptcli.measure.rounds import collector_off
+from ckptcli.passes.run import open_pass
+from ckptcli.profiling.replayed_pass import replayed_peak_bytes
+from ckptcli.replay.flat_program import flat_program
+from ckptcli.workloads.base import ForwardResult, Workload
+from ckptcli.workloads.silu import SiluWorkload
+from tests.helpers import same_bits
+from tests.simulated import FunctionWorkload
+from tests.test_predicted_programs import EXAMPLES, opened
+
+NUMPY = open_backend("numpy")
+STRATEGIES = ("none", "balanced", "remat", "sqrt", "budget:1MiB")
+
+
+def assert_replayed(workload: Workload, strategies: tuple[str, ...]) -> None:
+    """Three rounds of the tape and of the flat program, bit for bit; and the ledger's peaks."""
+    for text in strategies:
+        tape = open_pass(workload, parse_strategy(text), NUMPY)
+        flat = flat_program(workload, parse_strategy(text), NUMPY)
+        for _ in range(3):
+            results = tape.forward(), flat.forward()
+            assert results[0].loss == results[1].loss
+            gradients = [half.backward(r) for half, r in zip((tape, flat), results)]
+            arrays = [_arrays(g, r) for g, r in zip(gradients, results)]
+            assert same_bits(*arrays)
+        peak = _tape_peak(workload, text)
+        assert replayed_peak_bytes(workload, parse_strategy(text), NUMPY) <= peak
+
+
+def _arrays(gradients: Any, result: ForwardResult) -> list[Any]:
+    found = [gradients.wrt(tensor) for tensor in result.parameters.values()]
+    return [gradient.numpy() for gradient in found if gradient is not None]
+
+
+def _tape_peak(workload: Workload, strategy: str) -> int:
+    ledger = Ledger()
+    with collector_off():
+        tape = open_pass(workload, parse_strategy(strategy), NUMPY, None, ledger)
+        base = ledger.bytes_in_use
+        ledger.start_phase()
+        tape.backward(tape.forward())
+    return ledger.peak.live_bytes - base
+
+
+def test_a_silu_network_is_replayed_bit_for_bit() -> None:
+    assert_replayed(SiluWorkload(4, 16), STRATEGIES)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("program", ["transformer.py:Model", "mlp.py:make", "recurrent.py:make"])
+def test_an_example_is_replayed_bit_for_bit(program: str) -> None:
+    assert_replayed(opened(f"{EXAMPLES / program}"), ("none", "balanced", "remat"))
+
+
+def program(function: Any, size: int = 4) -> FunctionWorkload:
+    import numpy as np
+
+    return FunctionWorkload([np.linspace(-1.0, 1.0, size)], function)
+
+
+def test_random_draws_are_inputs_of_the_program() -> None:
+    from ckptcli.autodiff.functions.dropout import dropout
+
+    def loss(x: Tensor) -> Tensor:
+        with x.region("block"):
+            y = dropout(x.exp(), 0.5) * x.device.uniform(x.shape, dtype="float64")
+        return (y * y).sum()
+
+    workload = program(loss, 32)
+    assert_replayed(workload, ("none", "balanced"))
+    flat = flat_program(workload, parse_strategy("none"), NUMPY)
+    assert len({flat.forward().loss for _ in range(3)}) == 3
+
+
+def test_a_view_and_data_of_the_host_are_replayed() -> None:
+    import numpy as np
+
+    data = np.arange(4.0)
+
+    def loss(x: Tensor) -> Tensor:
+        y = x.device.tensor(data, "float64")
+        return (x.reshape([2, 2]).transpose() * y.reshape([2, 2])).sum()
+
+    assert_replayed(program(loss), ("none", "balanced"))
+
+
+def test_a_program_that_reads_a_value_is_refused() -> None:
+    def loss(x: Tensor) -> Tensor:
+        return x * x.sum().item()
+
+    with pytest.raises(ReplayError, match="reads a value inside its pass"):
+        flat_program(program(loss), parse_strategy("none"), NUMPY)
+
+
+def test_a_program_that_branches_is_refused_with_the_first_difference() -> None:
+    passes: list[int] = []
+
+    def loss(x: Tensor) -> Tensor:
+        passes.append(1)
+        return (x.exp() if len(passes) % 2 else x.sin()).sum()
+
+    with pytest.raises(ReplayError, match=r"call 0 of forward is `exp.*`, then `sin"):
+        flat_program(program(loss), parse_strategy("none"), NUMPY)
+
+
+def test_a_program_that_takes_other_data_each_time_is_refused() -> None:
+    import numpy as np
+
+    def loss(x: Tensor) -> Tensor:
+        return (x * x.device.tensor(np.ones(4), "float64")).sum()
+
+    with pytest.raises(ReplayError, match="is not the same in every pass: call 0 of forward"):
+        flat_program(program(loss), parse_strategy("none"), NUMPY)
+
+
+def test_a_program_whose_parameters_are_made_anew_is_refused() -> None:
+    class Rebinding(SiluWorkload):
+        def load(self, dev: Device) -> Any:
+            network = super().load(dev)
+            forward = network.forward
+
+            def rebound() -> Any:
+                weight = network.weights[0]
+                network.weights[0] = dev.tensor(weight.numpy() * 1.0).require_grad()
+                return forward()
+
+            network.forward = rebound  # type: ignore[method-assign]
+            return network
+
+    with pytest.raises(ReplayError):
+        flat_program(Rebinding(2, 4), parse_strategy("none"), NUMPY)
+
+
+def test_the_command_replays_and_says_what_it_peaks_at(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    run = ["run", "--n", "8", "--layers", "3", "--reps", "2", "--json"]
+    assert run_command([*run, "--replay"]) == 0
+    replayed = capsys.readouterr()
+    assert run_command(run) == 0
+    tape = json.loads(capsys.readouterr().out)
+    record = json.loads(replayed.out)
+    for one, other in zip(record["strategies"], tape["strategies"]):
+        assert one["grad_sha256"] == other["grad_sha256"]
+        assert one["recomputed_by_op"] == other["recomputed_by_op"]
+    assert any("none: times are of the flat program" in line for line in record["warnings"])
+    assert run_command([*run, "--replay", "--consume-grads"]) == 2
+    assert "--replay keeps every gradient" in capsys.readouterr().err
