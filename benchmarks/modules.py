@@ -13,7 +13,7 @@ import argparse
 import gc
 import logging
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -114,16 +114,16 @@ def record_of(make: Maker) -> RunRecord:
 
 
 def cells(name: str, make: Maker) -> tuple[list[str], list[str]]:
-    """A row of the table, and what has to be said of it."""
+    """A row of the table, and why figures are not there or not the same."""
     record, seen = record_of(make), witnesses(make)
     none, *others = record.rows
     assert none.memory is not None
     memory = none.memory
-    notes = [f"{name}, {row.strategy}: {row.reason}" for row in others if row.reason is not None]
+    notes = [f"{row.strategy}: {row.reason}" for row in others if row.reason is not None]
     if isinstance(seen.tracker, str):
-        notes.append(f"{name}: {seen.tracker}")
+        notes.append(seen.tracker)
     if memory.ledger_peak_bytes is not None and seen.events < memory.ledger_peak_bytes:
-        notes.append(f"{name}: {_OUT_OF_PLACE}")
+        notes.append(_OUT_OF_PLACE)
     return [
         name,
         str(len(record.children)),
@@ -147,7 +147,7 @@ def _beside(own: int | None, other: int | str) -> str:
     return "=" if own == other else f"{other:,}"
 
 
-def show(rows: Sequence[Sequence[str]], notes: Sequence[str], markdown: bool) -> None:
+def show(rows: Sequence[Sequence[str]], notes: Mapping[str, Sequence[str]], markdown: bool) -> None:
     head = [*HEAD, *STRATEGIES]
     if markdown:
         print(f"| {' | '.join(head)} |\n| --- |{' ---: |' * (len(head) - 1)}")
@@ -157,8 +157,8 @@ def show(rows: Sequence[Sequence[str]], notes: Sequence[str], markdown: bool) ->
         widths = [max(map(len, column)) for column in zip(head, *rows)]
         for row in (head, *rows):
             print("  ".join(cell.rjust(width) for cell, width in zip(row, widths)))
-    for note in notes:
-        print(f"- {note}" if markdown else note)
+    for note, names in notes.items():
+        print(f"{'- ' if markdown else ''}{', '.join(names)}: {note}")
 
 
 def main() -> None:
@@ -170,11 +170,13 @@ def main() -> None:
     warnings.simplefilter("ignore")
     logging.disable(logging.WARNING)
     torch.set_num_threads(1)
-    rows, notes = [], []
+    rows: list[list[str]] = []
+    notes: dict[str, list[str]] = {}
     for name in chosen.names or known:
         row, told = cells(name, known[name])
         rows.append(row)
-        notes += told
+        for note in told:
+            notes.setdefault(note, []).append(name)
     show(rows, notes, chosen.markdown)
 
 

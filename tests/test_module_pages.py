@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -48,3 +50,33 @@ def test_a_head_in_chunks(tmp_path: Path, capsys: pytest.CaptureFixture[str], na
             step for saved in data["saved"] for step in saved["ops"] if saved["bytes"] > 500_000
         }
         assert held == {"GatherBackward0", "LogsumexpBackward0"}
+
+
+def accounts() -> dict[str, list[str]]:
+    """Structure -> the cells of the table that holds ckpt against PyTorch's own accounts."""
+    section = PAGE.partition("### Beside PyTorch's own accounts\n")[2].partition("\n## ")[0]
+    rows = [line.strip("| ").split(" | ") for line in section.splitlines() if line[:1] == "|"]
+    return {name: cells for name, *cells in rows[2:]}
+
+
+def test_the_accounts_on_the_page_are_equal_but_where_a_reason_stands() -> None:
+    found = accounts()
+    assert len(found) >= 12
+    others = {name: (row[2], row[4], row[6]) for name, row in found.items()}
+    differing = {name: cells for name, cells in others.items() if set(cells) != {"="}}
+    assert differing == {
+        "mixture of experts": ("=", "=", "600,732"),
+        "peft LoRA on Llama": ("=", "n/a", "="),
+    }
+
+
+@pytest.mark.slow
+@NEEDS_TORCH
+def test_the_benchmark_prints_the_page() -> None:
+    """Of what needs no library; workspaces are those of a machine."""
+    names = ["LSTM", "mixture of experts"]
+    benchmark = Path(__file__).parent.parent / "benchmarks" / "modules.py"
+    words = [sys.executable, str(benchmark), "--markdown", *names]
+    printed = subprocess.run(words, capture_output=True, text=True, check=True).stdout
+    rows = [line.strip("| ").split(" | ") for line in printed.splitlines() if line[:1] == "|"]
+    assert {row[0]: row[1:6] for row in rows[2:]} == {n: accounts()[n][:5] for n in names}
