@@ -33,7 +33,8 @@ def command(options: PlanOptions, line: Line) -> int:
     """Plan what to keep and what to compute again, so that memory stays within a budget.
 
     Of a program, --workload, the budget is bytes above parameters and input, gradients and the
-    workspace of kernels included; of --graph FILE it is in the file's unit.
+    workspace of kernels included; of --graph FILE it is in the file's unit. Of --module it is what
+    a step of training adds to parameters, input and optimizer, and a plan is a set of blocks.
 
     Every plan is played against the rules of its problem: cost and peak are what that gives. Exits
     with 1 if no plan within the budget was found, and says which budget is enough.
@@ -44,6 +45,10 @@ def command(options: PlanOptions, line: Line) -> int:
     from ckptcli.planning.problems.program import ProgramProblem
     from ckptcli.planning.problems.reading import read_problem_file
 
+    if options.peers.module_text is not None:
+        from ckptcli.cli.module_plans import plan_module
+
+        return plan_module(options, line)
     if options.problem.graph_path is None:
         return plan_workload(options, line)
     problem, warnings = read_problem_file(options.problem.graph_path)

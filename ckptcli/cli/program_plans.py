@@ -56,7 +56,7 @@ def plan_workload(options: PlanOptions, line: Line) -> int:
                 "give one value of each option, or name one case of a file",
             )
         backend = open_device(options.device, options.workload.dtype, quiet)
-        with _plan_files(options) as plans, _file(asked.graph_export, options) as graph:
+        with plan_files(options) as plans, _file(asked.graph_export, options) as graph:
             problem, named = _recorded(workloads[0], backend, options, graph)
             return _Answer(options, line, plans).give(problem, named, (workloads[0], backend))
 
@@ -87,7 +87,7 @@ def plan_graph(problem: ProgramProblem, options: PlanOptions, line: Line) -> int
     if "consume_grads" in line.given:
         warn(["--consume-grads has no effect on --graph: it was recorded so, or not"], False)
     problem = replace(problem, cost_of=COSTS[asked.cost_name])
-    with _plan_files(options) as plans:
+    with plan_files(options) as plans:
         named = Simulator(problem.graph).named()
         return _Answer(options, line, plans).give(problem, named, None)
 
@@ -121,7 +121,7 @@ def _file(path: str | None, options: PlanOptions) -> AbstractContextManager[Outp
 
 
 @contextmanager
-def _plan_files(options: PlanOptions) -> Iterator[list[OutputFile]]:
+def plan_files(options: PlanOptions) -> Iterator[list[OutputFile]]:
     """The files of --export, opened before anything is planned.
 
     Raises:
@@ -135,6 +135,24 @@ def _plan_files(options: PlanOptions) -> Iterator[list[OutputFile]]:
             file = stack.enter_context(_file(path, options))
             files += [file] if file is not None else []
         yield files
+
+
+def budget_bytes(options: PlanOptions) -> int | None:
+    """What `--budget` says; None without it.
+
+    Raises:
+        UsageError: no size, or one below 0.
+    """
+    text = options.problem.budget_text
+    if text is None:
+        return None
+    try:
+        budget = parse_whole_bytes(text)
+    except ValueError:
+        raise UsageError(f"--budget `{text}` is no size", "give one such as 64MiB") from None
+    if budget < 0:
+        raise UsageError(f"--budget {text} is below 0", "give 0 or more")
+    return budget
 
 
 class _Answer:
@@ -156,7 +174,7 @@ class _Answer:
         from ckptcli.planning.tape.frontier import frontier
 
         options = self.options
-        budget, deadline = self._budget(), self._deadline()
+        budget, deadline = budget_bytes(options), self._deadline()
         choice = choose(problem, budget, named, options.planner.planner_name, deadline)
         points = None
         if options.recorded.pareto:
@@ -172,18 +190,6 @@ class _Answer:
         ):
             return WRONG
         return DONE if choice.plan.feasible else FAILED
-
-    def _budget(self) -> int | None:
-        text = self.options.problem.budget_text
-        if text is None:
-            return None
-        try:
-            budget = parse_whole_bytes(text)
-        except ValueError:
-            raise UsageError(f"--budget `{text}` is no size", "give one such as 64MiB") from None
-        if budget < 0:
-            raise UsageError(f"--budget {text} is below 0", "give 0 or more")
-        return budget
 
     def _deadline(self) -> Deadline:
         """Only where it was asked for: without it the same budget gives the same plan."""

@@ -129,7 +129,7 @@ class Account(StorageLedger):
         found: Counter[str] = Counter()
         for birth in self.history:
             if birth.lived_at(tick):
-                found[self._why_of(birth)] += birth.size_bytes
+                found[self.why_of(birth)] += birth.size_bytes
         return dict(sorted(found.items()))
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -209,13 +209,14 @@ class Account(StorageLedger):
             op=birth.op or None,
             shape=birth.shape,
             bytes=birth.size_bytes,
-            why=self._why_of(birth),
+            why=self.why_of(birth),
             source=source or library,
             module=birth.path,
             held_by=tuple(held_by),
         )
 
-    def _why_of(self, birth: Birth) -> str:
+    def why_of(self, birth: Birth) -> str:
+        """What a storage is, as the record names it."""
         if birth.why:
             return birth.why
         if birth.phase == RECOMPUTE:

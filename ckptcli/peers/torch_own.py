@@ -127,12 +127,26 @@ def turn_on_framework(module: torch.nn.Module) -> str:
         NoPeer: no framework that is known, or one that cannot for this module.
     """
     for name, (arguments, keywords) in _SWITCHES.items():
-        owner = next((part for part in module.modules() if hasattr(part, name)), None)
-        if owner is None:
+        found = _with_switch(module, name)
+        if found is None:
             continue
         try:
-            getattr(owner, name)(*arguments, **keywords)
+            getattr(found[1], name)(*arguments, **keywords)
         except (ValueError, NotImplementedError) as error:
             raise NoPeer(f"`{name}` of the module refuses: {error}") from error
         return name
     raise NoPeer(f"the module has no `{'`, no `'.join(_SWITCHES)}`")
+
+
+def framework_call(module: torch.nn.Module) -> tuple[str, str] | None:
+    """Which part's switch `turn_on_framework` calls, by its path, and the call: `NAME(True)`."""
+    for name, (arguments, _) in _SWITCHES.items():
+        found = _with_switch(module, name)
+        if found is not None:
+            return found[0], f"{name}({', '.join(map(repr, arguments))})"
+    return None
+
+
+def _with_switch(module: torch.nn.Module, name: str) -> tuple[str, torch.nn.Module] | None:
+    """The outermost part that has it."""
+    return next((part for part in module.named_modules() if hasattr(part[1], name)), None)

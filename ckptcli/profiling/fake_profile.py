@@ -33,7 +33,7 @@ SMALL_BYTES = 1 << 28
 """A module whose peak is no higher is run for real once, beside its shapes."""
 
 _STOPPED = "shapes only, nothing to time"
-_KERNELS = (
+KERNELS = (
     "shapes only: nothing is computed, timed or compared, and ops are those of PyTorch's CPU "
     "kernels; another device may run others, as for attention"
 )
@@ -63,7 +63,7 @@ def profile_shapes(
     from ckptcli.peers.torch_trial import tried
 
     origin = read_origin(command)
-    with _told_as_values(request.text), shapes_only():
+    with told_as_values(request.text), shapes_only():
         plain = load_module(request, plan.seed)
         trial = tried(plain, plan.seed, request.blocks, has_values=False)
         network = ModuleNetwork(plain, plan.seed)
@@ -87,7 +87,7 @@ def profile_shapes(
         children=trial.blocks.paths,
     )
     run.notes = [
-        _KERNELS,
+        KERNELS,
         *(_held_whole(request, plan.seed, by_op) if by_op else _held_by_op(kinds.calls)),
         *trial.notes(),
         *lints(chosen, passes, trial.blocks),
@@ -143,7 +143,7 @@ def _held_by_op(calls: Sequence[Call]) -> Iterator[str]:
 
 
 @contextmanager
-def _told_as_values(text: str) -> Iterator[None]:
+def told_as_values(text: str) -> Iterator[None]:
     """Inside, what shapes cannot tell is refused as such.
 
     Raises:

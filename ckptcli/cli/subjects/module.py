@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from ckptcli.cli.streams import warn
 from ckptcli.cli.subjects.base import Profile
@@ -21,10 +21,49 @@ if TYPE_CHECKING:
     from ckptcli.options.commands.check import CheckOptions
     from ckptcli.options.commands.run import RunOptions
     from ckptcli.options.commands.saved import SavedOptions
+    from ckptcli.options.program import BlockOptions, InputOptions, PeerOptions
+    from ckptcli.options.workload import WorkloadOptions
     from ckptcli.peers.base import Engine
+    from ckptcli.peers.module_request import ModuleRequest
 
 ENGINE = "torch"
 KIND = Kind(MODULE, "a module", frozenset({"dtype"}))
+
+
+class ModuleSource(Protocol):
+    """The options that say which module."""
+
+    @property
+    def peers(self) -> PeerOptions: ...
+
+    @property
+    def blocks(self) -> BlockOptions: ...
+
+    @property
+    def inputs(self) -> InputOptions: ...
+
+    @property
+    def workload(self) -> WorkloadOptions: ...
+
+
+def module_request(options: ModuleSource) -> ModuleRequest:
+    """The module that options ask for.
+
+    Raises:
+        UsageError: another engine, or an input that is none.
+    """
+    from ckptcli.peers.module_input import parsed_input
+    from ckptcli.peers.module_request import ModuleRequest
+
+    text = options.peers.module_text or ""
+    if set(options.peers.engine_names) - {ENGINE}:
+        raise UsageError(
+            f"--module {text} needs --engine {ENGINE} alone",
+            f"leave out --engine, or use {ENGINE}",
+        )
+    inputs = tuple(map(parsed_input, options.inputs.input_texts))
+    dtype = options.workload.dtype
+    return ModuleRequest(text, options.blocks.blocks_text, inputs, dtype)
 
 
 class ModuleSubject:
@@ -34,18 +73,7 @@ class ModuleSubject:
 
     def __init__(self, options: SubjectOptions, line: Line) -> None:
         del line
-        from ckptcli.peers.module_input import parsed_input
-        from ckptcli.peers.module_request import ModuleRequest
-
-        text = options.peers.module_text or ""
-        if set(options.peers.engine_names) - {ENGINE}:
-            raise UsageError(
-                f"--module {text} needs --engine {ENGINE} alone",
-                f"leave out --engine, or use {ENGINE}",
-            )
-        inputs = tuple(map(parsed_input, options.inputs.input_texts))
-        dtype = options.workload.dtype
-        self.request = ModuleRequest(text, options.blocks.blocks_text, inputs, dtype)
+        self.request = module_request(options)
 
     @staticmethod
     def named_by(options: SubjectOptions) -> str | None:

@@ -6,15 +6,22 @@ from ckptcli.options.group import Options, group
 from ckptcli.options.option import option
 from ckptcli.options.output import JsonOptions, QuietOptions, ScreenOptions
 from ckptcli.options.program import (
+    BlockOptions,
     ConfigOptions,
     DeviceOptions,
     GradientOptions,
+    InputOptions,
     MemoryCheckOptions,
+    PeerOptions,
     ProgramOptions,
+    ShapeOptions,
+    TrainingOptions,
 )
+from ckptcli.options.subjects import WORKLOAD
 from ckptcli.options.workload import WorkloadOptions
 
 _ONCE = "it is what this plan is for"
+_OF_PROGRAMS = frozenset({WORKLOAD})
 
 
 class ProblemOptions(Options):
@@ -42,6 +49,7 @@ class ProblemOptions(Options):
         metavar="S",
         at_least=1,
         not_in_settings=_ONCE,
+        subjects=_OF_PROGRAMS,
     )
     disk: int = option(
         0,
@@ -49,6 +57,7 @@ class ProblemOptions(Options):
         metavar="D",
         at_least=0,
         not_in_settings=_ONCE,
+        subjects=_OF_PROGRAMS,
     )
     write_cost: float = option(
         1.0,
@@ -56,6 +65,7 @@ class ProblemOptions(Options):
         metavar="W",
         at_least=0,
         not_in_settings=_ONCE,
+        subjects=_OF_PROGRAMS,
     )
     read_cost: float = option(
         1.0,
@@ -63,6 +73,7 @@ class ProblemOptions(Options):
         metavar="R",
         at_least=0,
         not_in_settings=_ONCE,
+        subjects=_OF_PROGRAMS,
     )
 
 
@@ -105,6 +116,7 @@ class RecordedOptions(Options):
         metavar="FILE",
         names="file",
         not_in_settings=_ONCE,
+        subjects=_OF_PROGRAMS,
     )
 
 
@@ -118,6 +130,7 @@ class PlannerOptions(Options):
         key="planner",
         metavar="NAME",
         names="planner",
+        subjects=_OF_PROGRAMS,
     )
     time_limit_s: float | None = option(
         None,
@@ -128,6 +141,7 @@ class PlannerOptions(Options):
         at_least=0,
         at_most=1e8,
         default_text="after so many states, some seconds",
+        subjects=_OF_PROGRAMS,
     )
 
 
@@ -142,6 +156,7 @@ class ActionsOptions(Options):
         metavar="FILE",
         names="file",
         not_in_settings="a file is written where the command line says so",
+        subjects=_OF_PROGRAMS,
     )
     force: bool = option(
         False,
@@ -160,6 +175,14 @@ class PlanOptions(Options):
     )
     workload: WorkloadOptions = group(WorkloadOptions)
     device: DeviceOptions = group(DeviceOptions)
+    peers: PeerOptions = group(
+        PeerOptions,
+        engine_names={"help": "With --module: the library that the module is of, torch."},
+    )
+    blocks: BlockOptions = group(BlockOptions)
+    inputs: InputOptions = group(InputOptions)
+    shapes: ShapeOptions = group(ShapeOptions)
+    training: TrainingOptions = group(TrainingOptions)
     gradients: GradientOptions = group(GradientOptions)
     recorded: RecordedOptions = group(RecordedOptions)
     planner: PlannerOptions = group(PlannerOptions)

@@ -1,0 +1,178 @@
+"""A plan for a module's blocks, for the eye: the answer, blocks, the frontier, code to paste."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from rich.table import Table
+from rich.text import Text
+
+from ckptcli import units
+from ckptcli.planning.blocks.plan import Block, ModulePlan, Snippet
+from ckptcli.planning.blocks.sets import SetPass
+from ckptcli.planning.problems.base import Number
+from ckptcli.report import cells
+from ckptcli.report.cells import Cell, Column
+from ckptcli.report.screen import Screen
+
+BLOCKS = (
+    Column("block", 0, "text", folds_to=12),
+    Column("holds", 1),
+    Column("frees", 1),
+    Column("forward", 2),
+    Column("time", 3),
+    Column("peak alone", 2),
+    Column("", 4, "text"),
+)
+SETS = (
+    Column("set", 0, "text", folds_to=16),
+    Column("peak", 1),
+    Column("holds", 3),
+    Column("again", 2),
+    Column("", 4, "text"),
+)
+BEFORE = ("parameter", "buffer", "input", "optimizer")
+AT_THE_PEAK = 5
+"""Kinds of what is live there that are named."""
+
+_COSTS = {
+    "flops": "of the forward's operations, by PyTorch's counter",
+    "time": "of the forward's time",
+    "count": "of the blocks",
+}
+
+
+def render_module_plan(plan: ModulePlan, screen: Screen) -> str:
+    """The whole screen, ready to print."""
+    parts: list[str | Text | Table] = [screen.wrapped(line) for line in _sentences(plan)]
+    parts += ["", screen.draw(_blocks(plan)), "", screen.draw(_frontier(plan))]
+    for snippet in plan.snippets:
+        parts += ["", *_code(snippet)]
+    return screen.render(*parts)
+
+
+def _code(snippet: Snippet) -> Iterator[str]:
+    """As it is, so that it can be pasted."""
+    yield f"# {snippet.way}"
+    yield from snippet.code.rstrip("\n").split("\n")
+
+
+def _sentences(plan: ModulePlan) -> Iterator[str]:
+    yield from _answer(plan)
+    yield (
+        f"a budget covers all that a step adds above {units.size(plan.base_bytes)} of parameters, "
+        "buffers, input and the optimizer's state: what is saved, gradients, temporaries; scratch "
+        "memory inside kernels is not in it"
+    )
+    if plan.predicted:
+        yield (
+            f"{units.count(plan.passes, 'set')} of blocks measured; what each block frees told "
+            f"{plan.as_predicted} of {plan.predicted} peaks beforehand, to the byte"
+        )
+    yield from _floor(plan)
+    if plan.measured is not None:
+        yield _measured(plan)
+
+
+def _answer(plan: ModulePlan) -> Iterator[str]:
+    if plan.budget is None:
+        yield f"{plan.title}: what every budget buys"
+        return
+    allowed = f"{plan.title} within {units.size(plan.budget)}"
+    best = plan.best
+    if best is None:
+        least = plan.lowest.peak_bytes
+        yield f"{allowed}: no set of blocks was found"
+        yield f"the smallest budget that one was found for is {units.size(least)} ({least} bytes)"
+        return
+    peak = f"peak {units.size(best.peak_bytes)} ({best.peak_bytes} bytes)"
+    if not best.chosen:
+        yield f"{allowed}: {peak} without a checkpoint"
+        return
+    again = _share(plan, plan.cost(best))
+    yield f"{allowed}: {peak} with {plan.strategy}, {again} {_COSTS[plan.cost_unit]} once more"
+
+
+def _floor(plan: ModulePlan) -> Iterator[str]:
+    """The least peak, and what of it no checkpoint takes away."""
+    lowest = plan.lowest
+    largest = sorted(lowest.bytes_by_why.items(), key=lambda of: -of[1])
+    there = [(why, size) for why, size in largest if why not in BEFORE]
+    shown = ", ".join(f"{units.size(size)} {why}" for why, size in there[:AT_THE_PEAK])
+    where = f"{lowest.phase} of {lowest.module}"
+    yield (
+        f"no set that was measured takes less than {units.size(lowest.peak_bytes)} "
+        f"({plan.strategies[lowest.chosen]}): in {where} there are {shown}"
+    )
+
+
+def _measured(plan: ModulePlan) -> str:
+    measured, best = plan.measured, plan.best
+    assert measured is not None
+    assert best is not None
+    same = "as planned" if measured.ledger_bytes == best.peak_bytes else "NOT as planned"
+    scratch = measured.peak_bytes - measured.ledger_bytes
+    beside = ""
+    if measured.none_time_s:
+        again = _share(plan, plan.cost(best))
+        ratio = measured.time_s / measured.none_time_s
+        beside = f", {ratio:.2f} times none's with {again} of the forward once more"
+    equal = "identical" if measured.gradients_equal else "DIFFER"
+    return (
+        f"measured: peak {units.size(measured.ledger_bytes)} ({measured.ledger_bytes} bytes), "
+        f"{same}, and {units.size(scratch)} inside kernels; {units.duration(measured.time_s)}"
+        f"{beside}; gradients {equal}"
+    )
+
+
+def _share(plan: ModulePlan, cost: Number) -> str:
+    return _percent(cost, plan.whole_cost)
+
+
+def _percent(cost: Number, whole: Number) -> str:
+    return f"{100 * cost / whole:.3g} %" if whole else units.UNKNOWN
+
+
+def _blocks(plan: ModulePlan) -> cells.Table:
+    whole = sum(block.flops for block in plan.blocks) if plan.cost_unit != "flops" else 0
+    flops = plan.whole_cost if plan.cost_unit == "flops" else whole
+    chosen = frozenset() if plan.best is None else plan.best.chosen
+    rows = [
+        [Cell(text) for text in _block(plan, block, flops, place in chosen)]
+        for place, block in enumerate(plan.blocks)
+    ]
+    return cells.Table(BLOCKS, rows)
+
+
+def _block(plan: ModulePlan, block: Block, flops: Number, is_chosen: bool) -> Sequence[str]:
+    word = block.refused or ("checkpoint" if is_chosen else "")
+    alone = units.UNKNOWN
+    if block.peak_bytes is not None:
+        alone = units.change(block.peak_bytes, plan.none.peak_bytes)
+    return (
+        block.name,
+        units.size(block.holds_bytes),
+        units.size(block.frees_bytes),
+        _percent(block.flops, flops),
+        units.UNKNOWN if block.time_s is None else units.duration(block.time_s),
+        alone,
+        word,
+    )
+
+
+def _frontier(plan: ModulePlan) -> cells.Table:
+    """Sets that no other one beats, none first."""
+    rows = [[Cell(text) for text in _point(plan, point)] for point in plan.frontier]
+    return cells.Table(SETS, rows)
+
+
+def _point(plan: ModulePlan, point: SetPass) -> Sequence[str]:
+    fits = plan.budget is not None and point.peak_bytes <= plan.budget
+    word = "" if plan.budget is None else "fits" if fits else "does not fit"
+    return (
+        plan.strategies[point.chosen],
+        units.size(point.peak_bytes),
+        units.size(point.held_bytes),
+        _share(plan, plan.cost(point)),
+        word,
+    )

@@ -1,0 +1,286 @@
+"""`ckpt plan --module`: measured sets, the floor, and pasted code held against the ledger."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ckptcli.cli.main import run_command
+from ckptcli.units import size
+from tests.backend_kit import NEEDS_TORCH
+from tests.test_torch_blocks import CASES, LLAMA, NEEDS_TRANSFORMERS
+from tests.torch_modules import profiled
+
+pytestmark = NEEDS_TORCH
+
+SMALL = """
+import torch
+from torch import nn
+
+
+X = torch.rand(64, 64)
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        layer = lambda: nn.Sequential(nn.Linear(16, 64), nn.GELU(), nn.Linear(64, 16))
+        self.layers = nn.ModuleList(layer() for _ in range(3))
+
+    def forward(self, x):
+        for layer in self.layers:
+            x = x + layer(x)
+        return x.mean()
+
+
+def make():
+    return Net(), torch.rand(64, 16)
+
+
+def stepped():
+    return {"module": Net(), "args": torch.rand(64, 16), "optimizer": torch.optim.AdamW}
+
+
+def leaves():
+    return nn.Sequential(*(m for _ in range(4) for m in (nn.Linear(64, 64), nn.GELU()))), X
+
+
+def alone():
+    return nn.Linear(4, 4), torch.rand(2, 4)
+
+
+class Writing(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = nn.Linear(16, 16)
+
+    def forward(self, x):
+        return self.inner(x.add_(1.0))
+
+
+def writing():
+    blocks = [nn.Sequential(Writing()), nn.Sequential(nn.Linear(16, 16))]
+    return nn.Sequential(nn.Linear(16, 16), *blocks), torch.rand(64, 16)
+"""
+
+ENCODER = """
+import torch
+from torch import nn
+
+
+class Encoder(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList(
+            nn.TransformerEncoderLayer(64, 4, 256, dropout=0.0, batch_first=True) for _ in range(4)
+        )
+
+    def forward(self, x):
+        for layer in self.layers:
+            x = layer(x)
+        return x.mean()
+
+
+def make():
+    return Encoder(), torch.rand(8, 128, 64)
+"""
+
+
+@pytest.fixture
+def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "net.py").write_text(SMALL)
+    return "net.py:make"
+
+
+def planned(
+    capsys: pytest.CaptureFixture[str], module: str, *arguments: str, code: int = 0
+) -> dict[str, Any]:
+    capsys.readouterr()
+    assert run_command(["plan", "-q", "--json", "--module", module, *arguments]) == code
+    found: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return found
+
+
+def peak_of_pasted(module: str, code: str) -> int:
+    """The ledger's peak of a fresh module behind the pasted code, above what is there before."""
+    from ckptcli.measure.rounds import collector_off
+    from ckptcli.measure.subject import whole_pass
+    from ckptcli.peers.module_request import ModuleRequest
+    from ckptcli.peers.torch_account import Account
+    from ckptcli.peers.torch_account_pass import account_pass
+    from ckptcli.peers.torch_loading import load_module
+    from ckptcli.peers.torch_module import ModuleNetwork
+
+    user = load_module(ModuleRequest(module), 0)
+    exec(code, {"model": user.module})
+    network = ModuleNetwork(user, 0, has_own_checkpoints=True)
+    whole_pass(network)  # what an optimizer sets up
+    with collector_off(), Account() as account:
+        memory = account_pass(account, network)
+    assert memory.ledger_peak_bytes is not None
+    assert memory.params_input_bytes is not None
+    return memory.ledger_peak_bytes - memory.params_input_bytes - (memory.optimizer_bytes or 0)
+
+
+def budgets_of(plan: dict[str, Any]) -> list[int]:
+    """The peak of each set of the frontier but the first, which has no checkpoint."""
+    return [point["peak"] for point in plan["frontier"][1:]]
+
+
+def test_pasted_code_takes_what_is_planned(capsys: pytest.CaptureFixture[str], small: str) -> None:
+    every = planned(capsys, small, "--pareto")
+    middle = budgets_of(every)[-2]
+    plan = planned(capsys, small, "--budget", str(middle))
+    assert plan["peak"] == middle
+    assert [snippet["way"] for snippet in plan["code"]] == [
+        "a loop over the blocks",
+        "apply_activation_checkpointing",
+    ]
+    for snippet in plan["code"]:
+        assert peak_of_pasted(small, snippet["code"]) == plan["peak"]
+    assert {point["strategy"] for point in every["frontier"]} >= {"none", plan["strategy"]}
+    assert every["passes"] <= 2 * 3 + 10
+
+
+def test_shapes_give_the_plan_of_a_real_run(capsys: pytest.CaptureFixture[str], small: str) -> None:
+    real, fake = (planned(capsys, small, "--pareto", *more) for more in ((), ("--fake",)))
+    assert fake["frontier"] == real["frontier"]
+    assert [block["time_s"] for block in fake["blocks"]] == [None] * 3
+    flops = 3 * [2 * 64 * 16 * 64 * 2]
+    assert [block["flops"] for block in fake["blocks"]] == flops
+
+
+def test_below_the_floor_it_ends_with_1_and_says_what_is_there(
+    capsys: pytest.CaptureFixture[str], small: str
+) -> None:
+    least = planned(capsys, small, "--budget", "1KiB", code=1)["min_budget"]
+    assert planned(capsys, small, "--budget", str(least))["peak"] == least
+    assert planned(capsys, small, "--budget", str(least - 1), code=1)["min_budget"] == least
+    assert run_command(["plan", "--module", small, "--budget", str(least - 1)]) == 1
+    screen = capsys.readouterr().out
+    assert "no set of blocks was found" in screen
+    assert f"the smallest budget that one was found for is 72.6 KiB ({least} bytes)" in screen
+    assert "gradient of a parameter" in screen
+
+
+@pytest.mark.slow
+def test_a_plan_that_is_run_takes_what_was_planned(
+    capsys: pytest.CaptureFixture[str], small: str
+) -> None:
+    assert run_command(["plan", "--module", small, "--budget", "90KiB", "--run"]) == 0
+    screen = capsys.readouterr().out
+    assert "as planned" in screen
+    assert "gradients identical" in screen
+    plan = planned(capsys, small, "--budget", "1MB", "--run")
+    assert (plan["strategy"], plan["measured"]["ledger_bytes"]) == ("none", plan["peak"])
+
+
+def test_the_screen_ends_with_code(capsys: pytest.CaptureFixture[str], small: str) -> None:
+    assert run_command(["plan", "--module", small, "--budget", "90KiB"]) == 0
+    screen = capsys.readouterr().out
+    assert "a budget covers all that a step adds above 28.9 KiB of parameters" in screen
+    assert "\nfor index in (0," in screen
+    assert screen.endswith("check_fn=lambda module: module in chosen\n)\n")
+
+
+def test_what_cannot_be_planned_is_refused(capsys: pytest.CaptureFixture[str], small: str) -> None:
+    for arguments, reason in (
+        (("--module", small), "there is nothing to plan for --module net.py:make"),
+        (("--module", "net.py:alone", "--budget", "1"), "no child with a parameter"),
+        (("--module", small, "--budget", "1", "--fake", "--cost", "time"), "needs times"),
+        (("--module", small, "--budget", "1", "--fake", "--run"), "needs values"),
+        (("--module", small, "--graph", "g.json", "--budget", "1"), "are two problems"),
+        (("--module", small, "--budget", "many"), "--budget `many` is no size"),
+    ):
+        assert run_command(["plan", *arguments]) == 2
+        assert reason in capsys.readouterr().err
+    assert run_command(["plan", "--module", small, "--budget", "1MB", "--planner", "greedy"]) == 0
+    assert "--planner has no effect on a module" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_a_block_that_cannot_be_computed_again_is_left_out(
+    capsys: pytest.CaptureFixture[str], small: str
+) -> None:
+    plan = planned(capsys, "net.py:writing", "--pareto", "--blocks", "[12]")
+    first, second = plan["blocks"]
+    assert "in-place" in first["refused"]
+    assert first["peak_bytes"] is None
+    assert second["refused"] == ""
+
+
+@pytest.mark.slow
+def test_an_optimizer_is_in_what_is_there_before_and_an_export_is_the_object(
+    capsys: pytest.CaptureFixture[str], small: str, tmp_path: Path
+) -> None:
+    plain = planned(capsys, small, "--pareto")["covers"]["above_bytes"]
+    plan = planned(capsys, "net.py:stepped", "--budget", "90KiB", "--export", "plan.json")
+    moments = 2 * (plain - 64 * 16 * 4)
+    assert plan["covers"]["above_bytes"] - plain - moments == 6 * 2 * 4  # a number a tensor
+    assert json.loads((tmp_path / "plan.json").read_text()) == plan
+    assert peak_of_pasted("net.py:stepped", plan["code"][0]["code"]) == plan["peak"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["decoder", "tuples", "busy", "wrapped", "stages", "encoding"])
+def test_pasted_code_of_a_structure_takes_what_is_planned(
+    capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    module = f"{CASES}/structures.py:{name}"
+    budgets = budgets_of(planned(capsys, module, "--pareto"))
+    for budget in {budgets[len(budgets) // 2], budgets[-1]}:
+        plan = planned(capsys, module, "--budget", str(budget))
+        assert plan["peak"] <= budget
+        for snippet in plan["code"]:
+            assert peak_of_pasted(module, snippet["code"]) == plan["peak"]
+
+
+@pytest.mark.slow
+def test_a_sequential_of_leaves_is_called_in_pieces(
+    capsys: pytest.CaptureFixture[str], small: str
+) -> None:
+    """And the strategy that is named takes the same under `ckpt run`."""
+    plan = planned(capsys, "net.py:leaves", "--budget", "150KiB")
+    (snippet,) = plan["code"]
+    assert "nn.Sequential(*layers[0:2])" in snippet["code"]
+    assert peak_of_pasted("net.py:leaves", snippet["code"]) == plan["peak"]
+    record = profiled(capsys, "net.py:leaves", "-q", "-s", plan["strategy"])
+    (row,) = (row for row in record["strategies"] if row["strategy"] == plan["strategy"])
+    assert row["ledger_peak_bytes"] - row["params_input_bytes"] == plan["peak"]
+
+
+@pytest.mark.slow
+def test_the_last_layer_of_an_encoder_is_pure_cost(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """And the figures of the page."""
+    (tmp_path / "encoder.py").write_text(ENCODER)
+    plan = planned(capsys, f"{tmp_path / 'encoder.py'}:make", "--budget", "9MB")
+    names = ["none", "remat:only=0", "remat:only=0..1", "remat:only=0..2"]
+    assert [point["strategy"] for point in plan["frontier"]] == names
+    assert plan["strategy"] == names[2]
+    assert plan["blocks"][3]["peak_bytes"] > plan["frontier"][0]["peak"]
+    page = (Path(__file__).parent.parent / "docs" / "pytorch.md").read_text()
+    for point in plan["frontier"]:
+        assert f"| {size(point['peak'])} | {size(point['held'])} |" in page
+    assert plan["code"][0]["code"] in page
+
+
+@pytest.mark.slow
+@NEEDS_TRANSFORMERS
+def test_the_switch_of_a_framework_is_named_where_it_is_the_same(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    file = tmp_path / "llama.py"
+    file.write_text(LLAMA)
+    module = f"{file}:uncached"
+    budget = budgets_of(planned(capsys, module, "--pareto"))[-1]
+    plan = planned(capsys, module, "--budget", str(budget))
+    ways = {snippet["way"]: snippet["code"] for snippet in plan["code"]}
+    assert "enable()" in ways["the module's own switch"]
+    for code in ways.values():
+        assert peak_of_pasted(module, code) == plan["peak"]
