@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ckptcli.measure.conditions import Condition
     from ckptcli.options.commands.sweep import SweepOptions
     from ckptcli.options.sweeping import ResultOptions
-    from ckptcli.report.sweep_files import Swept
+    from ckptcli.report.swept import Swept
     from ckptcli.sweep.engines.base import Engine
     from ckptcli.sweep.result import SweepResult
     from ckptcli.sweep.store import Store
@@ -91,7 +91,8 @@ def _swept(
     stops: Stops,
 ) -> int:
     from ckptcli.cli.exports import Exports
-    from ckptcli.report.sweep_files import Swept, sweep_exporter_for
+    from ckptcli.report.sweep_files import sweep_exporter_for
+    from ckptcli.report.swept import Swept
     from ckptcli.sweep.laws.of_sweep import laws_of
     from ckptcli.sweep.result import SweepResult
 

@@ -60,8 +60,8 @@ class SweepOptions(Options):
     export: ExportOptions = group(
         ExportOptions,
         export_paths={
-            "help": "Write the tables too, repeatable; the suffix says the format: .md .csv .json; "
-            "- is stdout."
+            "help": "Write the result too, repeatable; the suffix says the format: .md .csv .json "
+            ".html .svg .png; - is stdout."
         },
     )
     screen: ScreenOptions = group(ScreenOptions)
