@@ -1,7 +1,7 @@
 """The geometry of a sweep's pictures: peak and time over a size, a line a strategy.
 
 Both axes are logarithmic, where a power law is a straight line. The size is the axis with the most
-values; points that differ in anything else are panels of their own.
+values, the last of several; points that differ in anything else are panels of their own.
 
 Invariant: the same sweep gives the same points; a figure that is not known or not above 0 has none.
 """
@@ -111,7 +111,7 @@ def _axis(sweep: SweepResult, measured: Sequence[PointResult]) -> str | None:
         for axis in sweep.axes
         if all(_is_positive(point.point[axis]) for point in measured)
     }
-    best = max(counts, key=lambda axis: counts[axis], default=None)
+    best = max(reversed(counts), key=lambda axis: counts[axis], default=None)
     return best if best is not None and counts[best] > 1 else None
 
 
