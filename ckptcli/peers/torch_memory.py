@@ -16,6 +16,7 @@ from ckptcli.peers.torch_account import BACKWARD, RECOMPUTE, Account
 from ckptcli.peers.torch_account_pass import account_pass
 from ckptcli.peers.torch_allocator import Rises, allocator_rises
 from ckptcli.peers.torch_arguments import ARGUMENT, Arguments
+from ckptcli.peers.torch_compiled import CompiledNetwork
 from ckptcli.peers.torch_holders import HolderAccount
 from ckptcli.peers.torch_ledger import counting
 from ckptcli.peers.torch_module import ModuleNetwork
@@ -23,8 +24,10 @@ from ckptcli.peers.torch_module import ModuleNetwork
 
 def module_memory(network: ModuleNetwork, has_elements: bool = True) -> Memory:
     """What one pass of a module takes, and what was live at its peak; some more are run. Without
-    elements there is no allocator to ask.
+    elements there is no allocator to ask, and of one that is compiled nobody watches the tensors.
     """
+    if isinstance(network, CompiledNetwork):
+        return network.memory()
     if not has_elements:  # nor anything that is set up at first use
         with collector_off(), Account() as account, account.following(network.user.module):
             memory = account_pass(account, network)

@@ -17,6 +17,7 @@ import numpy as np
 import torch
 from torch.utils._pytree import tree_leaves
 
+from ckptcli.peers.agreement import TOLERANCES
 from ckptcli.peers.base import Values
 from ckptcli.peers.module_request import ModuleRequest
 from ckptcli.peers.module_step import Step
@@ -104,6 +105,7 @@ class ModuleNetwork:
     """
 
     splits = True
+    is_compiled = False
 
     def __init__(self, user: UserModule, seed: int, has_own_checkpoints: bool = False) -> None:
         """`has_own_checkpoints` is whether those that the module makes itself are left on."""
@@ -114,6 +116,7 @@ class ModuleNetwork:
         self.has_step = user.optimizer is not None
         self._losses: list[torch.Tensor] = []
         self._output: object = None
+        self._call: Callable[..., Any] = user.module
         self._own = nullcontext if has_own_checkpoints else without_own_checkpoints
         self._leaves = [*user.parameters(), *user.input_leaves()]
 
@@ -134,7 +137,7 @@ class ModuleNetwork:
         if not self._losses:
             set_random_states(self.seed)
         with self._own():
-            output = step.module(*step.arguments, **step.kwargs)
+            output = self._call(*step.arguments, **step.kwargs)
             if step.loss is None:
                 loss, self.loss_terms = loss_and_terms(output, self.user.text)
             else:
@@ -187,6 +190,11 @@ class ModuleNetwork:
         """The dtype that `values` has: float64, or float32 for all others."""
         kinds = {leaf.dtype for leaf in self._leaves}
         return "float64" if kinds <= {torch.float64, torch.complex128} else "float32"
+
+    @property
+    def tolerance(self) -> float:
+        """How far loss and gradients may be from the reference's, as a share."""
+        return TOLERANCES[self.dtype]
 
     def check(self, result: Any) -> float | None:
         first = next((gradient for gradient in result[1] if gradient is not None), None)

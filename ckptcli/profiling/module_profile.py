@@ -15,7 +15,7 @@ from ckptcli.measure.rounds import Plan
 from ckptcli.measure.row import Row
 from ckptcli.measure.stability import read_load, stability_warnings
 from ckptcli.measure.subject import gradients_of
-from ckptcli.peers.agreement import TOLERANCES, agreement
+from ckptcli.peers.agreement import agreement
 from ckptcli.peers.base import Engine, NoPeer, Values
 from ckptcli.peers.module_request import ModuleRequest
 from ckptcli.peers.module_strategies import OWN, ModuleStrategy
@@ -127,11 +127,12 @@ class ModulePass:
         values = network.values(result)
         names = network.user.parameter_names()
         self.divergence = tuple(divergence(self.row.strategy, values, names))
-        tolerance = TOLERANCES[network.dtype]
         self.row = replace(
             self.row,
             outcome=outcome_of(values, network.check(result), None),
-            agreement=agreement(expected or values, values, network.dtype, tolerance, REFERENCE),
+            agreement=agreement(
+                expected or values, values, network.dtype, network.tolerance, REFERENCE
+            ),
         )
         return values
 
@@ -147,7 +148,12 @@ def opened(
         found = network_of(strategy, plain, trial, seed)
     except NoPeer as reason:
         return ModulePass(without_figures(row, str(reason)))
-    row = replace(row, regions=found.regions, counterpart=found.counterpart or None)
+    row = replace(
+        row,
+        regions=found.regions,
+        counterpart=found.counterpart or None,
+        compile_s=found.compile_s,
+    )
     return ModulePass(row, found.network, is_loop=found.is_loop)
 
 

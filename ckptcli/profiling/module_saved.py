@@ -13,6 +13,7 @@ from ckptcli.options.subjects import MODULE
 from ckptcli.peers.base import Engine
 from ckptcli.peers.module_request import ModuleRequest
 from ckptcli.peers.module_strategies import NONE, OWN, module_strategies
+from ckptcli.peers.torch_compiled import UNWATCHED
 from ckptcli.peers.torch_loading import load_module
 from ckptcli.peers.torch_module import SMALLER
 from ckptcli.peers.torch_saved import saved_by_module
@@ -45,6 +46,8 @@ def saved_under_strategies(
 def _held(name: str, this: ModulePass) -> SavedList:
     if this.network is None:
         return SavedList(name, reason=str(this.row.reason))
+    if this.network.is_compiled:
+        return SavedList(name, reason=UNWATCHED)
     user = this.network.user
     try:
         with running(user.text, SMALLER):
