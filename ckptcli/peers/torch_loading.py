@@ -33,6 +33,7 @@ _CONTRACT = (
     "it returns (module, input), a ckptcli.torch.Step, a module with an attribute "
     "`example_input`, or a module alone beside --input 4x3x224x224"
 )
+_TIMED = ("cpu", "cuda")
 _FIELDS = [field.name for field in fields(Step)]
 
 
@@ -184,21 +185,27 @@ def _check(user: UserModule) -> None:
             "requires none",
             "leave `requires_grad` on for one",
         )
-    _check_is_on_cpu(user)
+    _check_device(user)
 
 
-def _check_is_on_cpu(user: UserModule) -> None:
-    """Refuse a device whose work would go on after the clock is read.
+def _check_device(user: UserModule) -> None:
+    """Refuse what cannot be timed: a device without a clock of its own, or several.
 
     Raises:
         UsageError: the module or its input is on one.
     """
-    away = next((tensor for tensor in user.own_tensors() if tensor.device.type != "cpu"), None)
+    devices = list(dict.fromkeys(tensor.device for tensor in user.own_tensors()))
+    away = next((device for device in devices if device.type not in _TIMED), None)
     if away is not None:
         raise UsageError(
-            f"`{user.text}` gives a module or an input on `{away.device}`: a module is timed on "
-            "the CPU alone",
+            f"`{user.text}` gives a module or an input on `{away}`: a module is timed on "
+            "the CPU or a CUDA device",
             "leave the module and its input on the CPU",
+        )
+    if len(devices) > 1:
+        raise UsageError(
+            f"`{user.text}` gives a module and an input on {' and '.join(map(str, devices))}",
+            "put both on one device",
         )
 
 

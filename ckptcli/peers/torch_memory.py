@@ -64,6 +64,8 @@ def _with_workspace(memory: Memory, rises: Rises | None) -> Memory:
         traced_peak_forward_bytes=before_bytes + rises.forward_bytes,
         traced_peak_backward_bytes=before_bytes + rises.backward_bytes,
         traced_peak_step_bytes=None if step is None else before_bytes + step,
+        allocator_forward=rises.forward,
+        allocator_backward=rises.backward,
     )
 
 

@@ -56,6 +56,11 @@ class UserModule:
         return module
 
     @property
+    def device(self) -> torch.device:
+        """Where the module is, and its input."""
+        return next(iter(self.own_tensors())).device
+
+    @property
     def title(self) -> str:
         """`FILE.py:MAKE, Net with 1,234 parameters`."""
         count = sum(parameter.numel() for parameter in self.module.parameters())

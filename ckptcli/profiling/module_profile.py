@@ -52,6 +52,7 @@ def profile_module(
         UsageError: no module with an input on the CPU.
         ProgramError: the module fails, or does something else each time.
     """
+    from ckptcli.backends.torch_backend import TorchBackend
     from ckptcli.peers.torch_loading import load_module
     from ckptcli.peers.torch_module import SMALLER
     from ckptcli.peers.torch_trial import tried
@@ -60,17 +61,18 @@ def profile_module(
     origin = read_origin(command)
     plain = load_module(request, plan.seed)
     trial = tried(plain, plan.seed, request.blocks)
-    blocks = trial.blocks
+    blocks, backend = trial.blocks, TorchBackend(str(plain.device))
     strategies = [s for s in strategies if s.is_asked or s.name != OWN or trial.own_checkpoints]
     run = OwnRun(
         workload_of(plain, blocks),
-        "Torch(Cpu)",
+        backend.label,
         engine.version,
         plan,
         threshold,
         config or {},
         origin,
         children=blocks.paths,
+        clock=backend.clock(),
     )
     passes = [opened(strategy, plain, trial, engine, plan.seed) for strategy in strategies]
     passes = list(_compared(passes))
@@ -116,7 +118,8 @@ class ModulePass:
 
         if self.network is not None:
             memory = module_memory(self.network)
-            rise_bytes = resident_rise_bytes(self.network)
+            on_host = self.network.user.device.type == "cpu"
+            rise_bytes = resident_rise_bytes(self.network) if on_host else None
             self.row = replace(self.row, memory=replace(memory, process_peak_bytes=rise_bytes))
 
     def hold_against(self, expected: Values | None) -> Values:

@@ -254,7 +254,16 @@ def allocator_text(peak: AllocatorPeak) -> str:
     return (
         f"the allocator's peak: requested {units.size(peak.requested_bytes)}, allocated "
         f"{units.size(peak.allocated_bytes)}, reserved {units.size(peak.reserved_bytes)}"
+        f"{_unused(peak)}"
     )
+
+
+def _unused(peak: AllocatorPeak) -> str:
+    """What the allocator took and gave to nobody: fragments, and blocks that it keeps."""
+    if peak.allocated_bytes is None or peak.reserved_bytes is None:
+        return ""
+    unused_bytes = peak.reserved_bytes - peak.allocated_bytes
+    return f", {units.size(unused_bytes)} of it in no block" if unused_bytes > 0 else ""
 
 
 def _regions(row: Row, record: RunRecord) -> str:
