@@ -167,6 +167,25 @@ def test_a_long_chain_costs_one_forward_more() -> None:
     assert plan.recomputed <= count
 
 
+@pytest.mark.parametrize(
+    ("count", "budget", "least", "most"), [(16, 8, 41, 45), (64, 16, 179, 246), (64, 66, 128, 128)]
+)
+def test_eviction_at_run_time_is_in_its_range(
+    count: int, budget: int, least: int, most: int
+) -> None:
+    """A linear net, its input resident throughout; the range of three published rules."""
+    nodes = [["f0", 0, 1, []]]
+    nodes += [[f"f{i}", 1, 1, [f"f{i - 1}"]] for i in range(1, count + 1)]
+    for i in range(count, 0, -1):
+        after = [f"g{i + 1}"] if i < count else []
+        nodes.append([f"g{i}", 1, 1, [*after, f"f{i}", f"f{i - 1}"]])
+    once = [f"g{i}" for i in range(1, count + 1)]
+    of = problem("dag", nodes=nodes, goals=["g1", "f0"], keep=["f0"], once=once)
+    cost = planned(of, budget, "dtr").cost
+    assert cost is not None
+    assert least * 0.9 <= cost <= most * 1.1
+
+
 # A least cut of the forward part.
 
 
