@@ -155,7 +155,7 @@ def _engine(options: SweepOptions) -> Engine:
             raise UsageError(f"{flag} has no effect on --on {place}", f"add --on {owner}")
     path = options.results.out_path
     request = Request(
-        options.rounds.memory_only,
+        options.rounds.memory_only or options.shapes.is_fake,
         options.rounds.timeout_s,
         of.scheduler,
         None if path is None else Path(path),
