@@ -20,8 +20,10 @@ from ckptcli.profiling.replayed_pass import replayed_peak_bytes
 from ckptcli.replay.flat_program import flat_program
 from ckptcli.workloads.base import ForwardResult, Workload
 from ckptcli.workloads.silu import SiluWorkload
+from tests.gradient_cases import CASES
 from tests.helpers import same_bits
 from tests.simulated import FunctionWorkload
+from tests.test_predicted_ops import program_of_the_op
 from tests.test_predicted_programs import EXAMPLES, opened
 
 NUMPY = open_backend("numpy")
@@ -62,6 +64,23 @@ def test_a_silu_network_is_replayed_bit_for_bit() -> None:
     assert_replayed(SiluWorkload(4, 16), STRATEGIES)
 
 
+@pytest.mark.parametrize(("strategy", "tensors"), [("none", 24), ("balanced", 11), ("remat", 10)])
+def test_a_result_is_written_over_memory_that_is_dead(strategy: str, tensors: int) -> None:
+    """Ten tensors with all gradients kept, where eleven is the least on the tape."""
+    peak = replayed_peak_bytes(SiluWorkload(8, 64), parse_strategy(strategy), NUMPY)
+    assert tensors * 64 * 64 * 4 <= peak <= tensors * 64 * 64 * 4 + 8
+
+
+MASKED = {"mask_fill", "mask_select", "mask_where"}
+"""Their programs make masks with NumPy itself, in every pass."""
+
+
+@pytest.mark.sampled(10)
+@pytest.mark.parametrize("op", sorted(CASES.keys() - MASKED))
+def test_a_program_of_the_op_is_replayed_bit_for_bit(op: str) -> None:
+    assert_replayed(program_of_the_op(CASES[op][0]), ("none", "balanced"))
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("program", ["transformer.py:Model", "mlp.py:make", "recurrent.py:make"])
 def test_an_example_is_replayed_bit_for_bit(program: str) -> None:
@@ -98,6 +117,11 @@ def test_a_view_and_data_of_the_host_are_replayed() -> None:
         return (x.reshape([2, 2]).transpose() * y.reshape([2, 2])).sum()
 
     assert_replayed(program(loss), ("none", "balanced"))
+
+
+def test_an_array_that_no_function_of_the_backend_made_is_refused() -> None:
+    with pytest.raises(ReplayError, match=r"shape \[3, 4\] was made past the backend's functions"):
+        flat_program(program_of_the_op(CASES["mask_fill"][0]), parse_strategy("none"), NUMPY)
 
 
 def test_a_program_that_reads_a_value_is_refused() -> None:

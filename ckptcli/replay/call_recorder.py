@@ -15,7 +15,15 @@ from ckptcli.backends.host_copy import HostCopy
 from ckptcli.backends.ledger import NAMESPACE_FACTS
 from ckptcli.backends.random_keys import RandomKey
 from ckptcli.errors import ReplayError
-from ckptcli.replay.instructions import Argument, Constant, Draw, Instruction, Several, Value
+from ckptcli.replay.instructions import (
+    Argument,
+    Constant,
+    Draw,
+    Instruction,
+    Layout,
+    Several,
+    Value,
+)
 
 READS = "a flat program computes no Python number of its values"
 
@@ -27,9 +35,14 @@ class CallRecorder:
         calls: those of the half that is recorded; None while nothing is.
         externals: number -> array, of what was there before the pass.
         draws: the keys of the pass, in the order in which they came first.
+        layouts: number -> how the value lies in memory.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, namespace: Namespace) -> None:
+        self.layouts: dict[int, Layout] = {}
+        self._namespace = namespace
+        self._blocks: dict[int, int] = {}
+        self._owners: dict[int, weakref.ref[Any]] = {}
         self.calls: list[Instruction] | None = None
         self.externals: dict[int, Any] = {}
         self.draws: list[RandomKey] = []
@@ -42,7 +55,9 @@ class CallRecorder:
         alive = [reference() for reference in self._references.values()]
         self._numbers.clear()
         self._references.clear()
-        self.externals, self.draws, self._count = {}, [], 0
+        self._blocks.clear()
+        self._owners.clear()
+        self.externals, self.draws, self.layouts, self._count = {}, [], {}, 0
         for array in alive:
             if array is not None:
                 self.externals[self.number_made(array)] = array
@@ -58,8 +73,27 @@ class CallRecorder:
         if key not in self._numbers:
             self._numbers[key] = self._count
             self._references[key] = weakref.ref(value, lambda _: self._forget(key))
+            self._lay_out(self._count, value)
             self._count += 1
         return self._numbers[key]
+
+    def _lay_out(self, number: int, value: Any) -> None:
+        """Note where a value lies; nothing of a library whose arrays have no `strides`."""
+        if not isinstance(getattr(value, "strides", None), tuple):
+            return
+        owner = self._namespace.storage_of(value)
+        key = id(owner)
+        if key not in self._blocks:
+            self._blocks[key] = number
+            self._owners[key] = weakref.ref(owner, lambda _: self._forget_block(key))
+        _, _, storage_bytes = self._namespace.storage_layout(value)
+        form = (value.shape, self._namespace.dtype_name(value), value.strides)
+        is_whole = self._namespace.nbytes(value) == storage_bytes
+        self.layouts[number] = Layout(self._blocks[key], form, is_whole)
+
+    def _forget_block(self, key: int) -> None:
+        self._blocks.pop(key, None)
+        self._owners.pop(key, None)
 
     def number_of(self, value: Any) -> int:
         """The number of a value that is known.

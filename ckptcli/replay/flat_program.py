@@ -80,7 +80,7 @@ def flat_program(workload: Workload, strategy: Strategy, backend: Backend) -> Fl
     Raises:
         ReplayError: its passes differ, or read values, or it has no parameters.
     """
-    recorder = CallRecorder()
+    recorder = CallRecorder(backend.namespace)
     with backend.quiet():
         opened = open_pass(workload, strategy, backend, watching=lambda b: CallBackend(b, recorder))
         first, keys, parameters = _record(opened, recorder)
@@ -119,6 +119,7 @@ def _record(
         tuple(found),
         tuple(key.distribution for key in recorder.draws),
         dict(recorder.externals),
+        recorder.layouts,
     )
     return recording, list(recorder.draws), dict(result.parameters)
 

@@ -94,6 +94,20 @@ def _shown(argument: Argument) -> str:
     return repr(argument.value)
 
 
+class Layout(NamedTuple):
+    """How a value lies in memory.
+
+    Attributes:
+        memory: the block, by the number of the value that it was made for.
+        form: shape, element type and strides.
+        is_whole: whether the value is all of the block.
+    """
+
+    memory: int
+    form: tuple[Any, ...]
+    is_whole: bool
+
+
 @dataclass(frozen=True, slots=True)
 class Recording:
     """One pass.
@@ -104,6 +118,7 @@ class Recording:
         gradients: (place of the parameter, value) of each gradient.
         draws: the distribution of each random draw.
         externals: the arrays that were there before, by their numbers.
+        layouts: of each value how it lies in memory, where the library tells.
     """
 
     forward: tuple[Instruction, ...]
@@ -112,3 +127,4 @@ class Recording:
     gradients: tuple[tuple[int, int], ...]
     draws: tuple[Any, ...]
     externals: dict[int, Any]
+    layouts: dict[int, Layout]
