@@ -4,8 +4,8 @@
 
 wide    8 layers, n = 1024: `none` against its 23 matrix products alone, `balanced` against `none`.
 narrow  64 layers, n = 16, one BLAS thread: against PyTorch eager and HIPS autograd.
-replay  64 layers, n = 16, one BLAS thread: flat programs against the tape and against a loop that is
-        written by hand over the same kernels.
+replay  64 layers, n = 16, one BLAS thread: flat programs against the tape, and against a loop over
+        the same kernels that is written by hand.
 chain   element-wise chains of 10,000 and 1,000,000 nodes: time a node; y = y * y 10,000 times.
 nested  regions in regions: time a level, and an op that is computed again.
 leaves  `ckpt check` on programs of many parameters.
@@ -76,7 +76,7 @@ def replay_pass(workload: SiluWorkload, strategy: str) -> Pass:
 
 
 def by_hand_pass(workload: SiluWorkload) -> Pass:
-    """The pass of `none` as one would write it for this network alone, with the engine's kernels."""
+    """The pass of `none` as one would write it for this network alone, with the same kernels."""
     weights, x = workload.arrays
 
     def run() -> dict[str, float]:
