@@ -4,11 +4,10 @@
 
 wide    8 layers, n = 1024: `none` against its 23 matrix products alone, `balanced` against `none`.
 narrow  64 layers, n = 16, one BLAS thread: against PyTorch eager and HIPS autograd.
-replay  64 layers, n = 16, one BLAS thread: flat programs against the tape, and against a loop over
-        the same kernels that is written by hand.
 chain   element-wise chains of 10,000 and 1,000,000 nodes: time a node; y = y * y 10,000 times.
 nested  regions in regions: time a level, and an op that is computed again.
 leaves  `ckpt check` on programs of many parameters.
+replay  a flat program against the same kernels by hand, and against the tape.
 watched memory passes of silu networks of tiny layers, and `run`, `log`, `saved`, `check` on them.
 
 OPENBLAS_CORETYPE and OPENBLAS_L2_SIZE must be unset: a forced core type halves the BLAS's speed.
@@ -27,14 +26,13 @@ from collections.abc import Callable
 import numpy as np
 from leaves import leaves
 from nested import nested
+from replay import replay
 from threadpoolctl import threadpool_limits
 from watched import watched
 
 from ckptcli.autodiff.device import Device, device
-from ckptcli.backends import numpy_namespace as xp, open_backend
 from ckptcli.backends.allocator import reuse_freed_memory
 from ckptcli.checkpoint.strategies.registry import parse_strategy
-from ckptcli.replay.flat_program import flat_program
 from ckptcli.workloads.silu import SiluWorkload
 
 PARTS = ("wide", "narrow", "replay", "chain", "nested", "leaves", "watched")
@@ -58,51 +56,6 @@ def engine_pass(workload: SiluWorkload, strategy: str) -> Pass:
         end = time.perf_counter()
         del gradients
         return {"forward": middle - start, "backward": end - middle, "total": end - start}
-
-    return run
-
-
-def replay_pass(workload: SiluWorkload, strategy: str) -> Pass:
-    program = flat_program(workload, parse_strategy(strategy), open_backend("numpy"))
-
-    def run() -> dict[str, float]:
-        start = time.perf_counter()
-        gradients = program.backward(program.forward())
-        total = time.perf_counter() - start
-        del gradients
-        return {"total": total}
-
-    return run
-
-
-def by_hand_pass(workload: SiluWorkload) -> Pass:
-    """The pass of `none` as one would write it for this network alone, with the same kernels."""
-    weights, x = workload.arrays
-
-    def run() -> dict[str, float]:
-        start = time.perf_counter()
-        held = []
-        h = x
-        for w in weights:
-            p = np.dot(h, w)
-            s = xp.sigmoid(p)
-            held.append((h, p, s))
-            h = np.multiply(p, s)
-        loss = xp.sum_all(h)
-        g = xp.ones_seed(h)
-        gradients = []
-        for w in reversed(weights):
-            h, p, s = held.pop()
-            slope = np.multiply(g, p)
-            slope = xp.sigmoid_gradient(p, slope, slope)
-            g = np.multiply(g, s)
-            np.add(slope, g, g)
-            gradients.append(np.dot(h.T, g))
-            if held:
-                g = np.dot(g, w.T)
-        total = time.perf_counter() - start
-        del gradients, loss
-        return {"total": total}
 
     return run
 
@@ -252,21 +205,6 @@ def narrow(rounds: int) -> None:
     show("balanced / PyTorch eager", result["balanced"] / result["torch"], 1.0)
 
 
-def replay(rounds: int) -> None:
-    workload = SiluWorkload(layers=64, n=16)
-    with threadpool_limits(limits=1):
-        passes = {"by hand": by_hand_pass(workload)}
-        for strategy in ("none", "balanced"):
-            passes[strategy] = engine_pass(workload, strategy)
-            passes[f"replay {strategy}"] = replay_pass(workload, strategy)
-        result = {name: phases["total"] for name, phases in medians(passes, rounds).items()}
-    print(f"replay: 64 layers, n = 16, {rounds} rounds; by hand {result['by hand'] * 1e6:.0f} us")
-    show("none as a flat program / by hand", result["replay none"] / result["by hand"], 1.15, 1.1)
-    show("none as a flat program / on the tape", result["replay none"] / result["none"], 0.6)
-    balanced = result["replay balanced"] / result["balanced"]
-    show("balanced as a flat program / on the tape", balanced, 0.6)
-
-
 def chain(rounds: int) -> None:
     print(f"chain: element-wise chains, {rounds} rounds")
     for strategy in ("none", "balanced"):
@@ -307,7 +245,7 @@ def main() -> None:
     if "narrow" in parts:
         narrow(rounds=301)
     if "replay" in parts:
-        replay(rounds=301)
+        replay(show)
     if "chain" in parts:
         chain(rounds=5)
     if "nested" in parts:
