@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ckptcli.cli.main import run_command
-from ckptcli.errors import UsageError
+from ckptcli.errors import UnknownNameError, UsageError
 from ckptcli.peers.module_strategies import module_strategies
 from tests.backend_kit import NEEDS_TORCH
 from tests.test_torch_blocks import Judged, judged
@@ -61,6 +61,12 @@ def test_ops_and_what_groups_blocks_are_read() -> None:
 def test_what_stands_for_no_row_is_refused(text: str, words: str) -> None:
     with pytest.raises(UsageError, match=words):
         module_strategies([text])
+
+
+def test_rows_of_modules_are_meant_where_a_name_is_misspelt() -> None:
+    with pytest.raises(UnknownNameError, match="unknown strategy `compil`") as told:
+        module_strategies(["compil:budget=0.5"])
+    assert told.value.hint == "did you mean `compile`?"
 
 
 def test_a_budget_is_read() -> None:

@@ -81,8 +81,8 @@ def test_what_silu_cannot_go_below_is_named() -> None:
     ],
 )
 def test_silu_with_gradients_that_are_consumed(budget: int, cost: int) -> None:
-    plan = planned(silu(8, retained=False), budget, limit_s=3.0)
-    assert plan.cost == cost
+    plan = planned(silu(8, retained=False), budget)
+    assert (plan.cost, plan.proved_optimal) == (cost, True)
 
 
 def test_silu_does_not_go_below_four() -> None:
@@ -91,8 +91,9 @@ def test_silu_does_not_go_below_four() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("fused", [False, True])
-@pytest.mark.parametrize("retained", [False, True])
+@pytest.mark.parametrize(
+    ("fused", "retained"), [(False, True), (False, False), (True, True), (True, False)]
+)
 def test_silu_is_as_cheap_as_recorded_at_every_peak(fused: bool, retained: bool) -> None:
     """Of every variant whose rules a dag has: results are not written over operands."""
     name = f"{'F' if fused else 'U'}_out_{'retain' if retained else 'consume'}"
@@ -101,8 +102,10 @@ def test_silu_is_as_cheap_as_recorded_at_every_peak(fused: bool, retained: bool)
         cost = PRODUCT * products + others
         least[peak] = min(cost, least.get(peak, cost))
     network = silu(8, retained=retained, fused=fused)
-    for peak in sorted(least):
-        plan = planned(network, peak, "exact", limit_s=2.0)
+    for peak in sorted(least)[:: 1 if fused else 3]:
+        if not fused and not retained and peak <= max(CONSUMED):
+            continue  # each a case of its own
+        plan = planned(network, peak)
         assert plan.recomputed == min(cost for p, cost in least.items() if p <= peak), peak
     assert not planned(network, min(least) - 1).feasible
 

@@ -143,13 +143,74 @@ def test_a_program_that_branches_is_refused_with_the_first_difference() -> None:
         flat_program(program(loss), parse_strategy("none"), NUMPY)
 
 
-def test_a_program_that_takes_other_data_each_time_is_refused() -> None:
+def test_the_same_data_made_anew_is_replayed() -> None:
     import numpy as np
 
     def loss(x: Tensor) -> Tensor:
-        return (x * x.device.tensor(np.ones(4), "float64")).sum()
+        y = x.exp().mask_fill(np.array([True, False, False, True]), 0.5)
+        z = y.select(0, np.array([1, 3, 3])) + y.select(0, [0, 0, 2])
+        return (z * x.device.tensor(np.arange(3.0))).sum()
 
-    with pytest.raises(ReplayError, match="is not the same in every pass: call 0 of forward"):
+    assert_replayed(program(loss), ("none", "balanced"))
+
+
+@pytest.mark.parametrize("copy", [True, False])
+def test_a_program_that_takes_other_data_each_time_is_refused(copy: bool) -> None:
+    import numpy as np
+
+    data = np.ones(4)
+
+    def loss(x: Tensor) -> Tensor:
+        data[:] += 1.0  # in place: the same object, other elements
+        return (x * x.device.tensor(data, "float64", copy=copy)).sum()
+
+    with pytest.raises(
+        ReplayError, match=r"call 0 of forward, `asarray\(float64 \[4\].*other data"
+    ):
+        flat_program(program(loss), parse_strategy("none"), NUMPY)
+
+
+def test_a_program_that_seeds_its_draws_anew_is_replayed() -> None:
+    def loss(x: Tensor) -> Tensor:
+        x.device.seed(3)
+        return (x * x.device.uniform(x.shape, dtype="float64")).sum()
+
+    assert_replayed(program(loss), ("none", "balanced"))
+
+
+def test_draws_that_do_not_follow_each_other_are_refused() -> None:
+    passes: list[int] = []
+
+    def loss(x: Tensor) -> Tensor:
+        passes.append(1)
+        x.device.seed(len(passes))
+        return (x * x.device.uniform(x.shape, dtype="float64")).sum()
+
+    with pytest.raises(ReplayError, match="random draws do not follow each other"):
+        flat_program(program(loss), parse_strategy("none"), NUMPY)
+
+
+def test_what_an_earlier_pass_left_in_memory_is_no_difference() -> None:
+    cycles: list[Tensor] = []
+
+    def loss(x: Tensor) -> Tensor:
+        cycles.append(x.exp())
+        return (cycles[-1] * x).sum()
+
+    assert_replayed(program(loss), ("none", "balanced"))
+
+
+def test_a_value_that_is_carried_over_to_the_next_pass_is_refused() -> None:
+    import numpy as np
+
+    carried: list[Tensor] = []
+
+    def loss(x: Tensor) -> Tensor:
+        before = carried.pop() if carried else x.device.tensor(np.ones(4))
+        carried.append((x * before).detach())
+        return (x * carried[0]).sum()
+
+    with pytest.raises(ReplayError, match="is not the same in every pass"):
         flat_program(program(loss), parse_strategy("none"), NUMPY)
 
 

@@ -16,11 +16,13 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from ckptcli.checkpoint.strategies.base import Strategy
-from ckptcli.checkpoint.strategies.registry import parse_strategy
-from ckptcli.errors import UsageError
+from ckptcli.checkpoint.strategies.registry import parse_strategy, registry
+from ckptcli.checkpoint.user_code import is_user_code
+from ckptcli.errors import UnknownNameError, UsageError
 
 NONE, OWN, FRAMEWORK, OFFLOAD = "none", "own", "framework", "offload"
 REENTRANT, SELECTIVE, COMPILE = "reentrant", "selective", "compile"
+_KEYWORDS = (OWN, FRAMEWORK, OFFLOAD, REENTRANT, SELECTIVE, COMPILE)
 _OP = re.compile(r"[\w*]+")
 DEFAULT = (NONE, OWN, "remat")
 
@@ -90,6 +92,8 @@ def _parsed(text: str, is_asked: bool) -> ModuleStrategy:
             )
         grouping = parse_strategy(f"remat{':' if comma else ''}{rest}")
         return ModuleStrategy(text, grouping, is_asked, ops.split("+"))
+    if not is_user_code(text) and keyword not in registry():
+        raise UnknownNameError("strategy", keyword, [*registry(), *_KEYWORDS])
     grouping = parse_strategy(text)
     return ModuleStrategy(grouping.name, grouping, is_asked)
 

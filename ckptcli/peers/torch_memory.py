@@ -28,7 +28,9 @@ def module_memory(network: ModuleNetwork, has_elements: bool = True) -> Memory:
     """
     if isinstance(network, CompiledNetwork):
         return network.memory()
-    if not has_elements:  # nor anything that is set up at first use
+    if not has_elements:
+        if network.has_step:
+            whole_pass(network)  # an optimizer makes its state in its first step
         with collector_off(), Account() as account, account.following(network.user.module):
             memory = account_pass(account, network)
         return replace(memory, peak_live=_with_holders(account, network))

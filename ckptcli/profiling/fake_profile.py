@@ -32,9 +32,10 @@ if TYPE_CHECKING:
 SMALL_BYTES = 1 << 28
 """A module whose peak is no higher is run for real once, beside its shapes."""
 
-_STOPPED = "shapes only, nothing to time"
-_KERNELS = (
-    "shapes only: nothing is computed, timed or compared, and ops are those of PyTorch's CPU "
+SHAPES_ONLY = "shapes only"
+_STOPPED = f"{SHAPES_ONLY}, nothing to time"
+KERNELS = (
+    f"{SHAPES_ONLY}: nothing is computed, timed or compared, and ops are those of PyTorch's CPU "
     "kernels; another device may run others, as for attention"
 )
 _BY_VALUES = "DataDependent", "DynamicOutputShape"
@@ -63,7 +64,7 @@ def profile_shapes(
     from ckptcli.peers.torch_trial import tried
 
     origin = read_origin(command)
-    with _told_as_values(request.text), shapes_only():
+    with values_refused(request.text), shapes_only():
         plain = load_module(request, plan.seed)
         trial = tried(plain, plan.seed, request.blocks, has_values=False)
         network = ModuleNetwork(plain, plan.seed)
@@ -77,7 +78,7 @@ def profile_shapes(
         by_op = bytes_by_op(network) if _is_small(passes[0]) else None
     workload = workload_of(plain, trial.blocks)
     run = OwnRun(
-        {**workload, "title": f"{plain.title}, shapes only"},
+        {**workload, "title": f"{plain.title}, {SHAPES_ONLY}"},
         "Torch(Cpu)",
         engine.version,
         plan,
@@ -87,7 +88,7 @@ def profile_shapes(
         children=trial.blocks.paths,
     )
     run.notes = [
-        _KERNELS,
+        KERNELS,
         *(_held_whole(request, plan.seed, by_op) if by_op else _held_by_op(kinds.calls)),
         *trial.notes(),
         *lints(chosen, passes, trial.blocks),
@@ -143,7 +144,7 @@ def _held_by_op(calls: Sequence[Call]) -> Iterator[str]:
 
 
 @contextmanager
-def _told_as_values(text: str) -> Iterator[None]:
+def values_refused(text: str) -> Iterator[None]:
     """Inside, what shapes cannot tell is refused as such.
 
     Raises:

@@ -17,7 +17,6 @@ from ckptcli.backends.base import Backend
 from ckptcli.replay.in_place import operands_of, overwritten
 from ckptcli.replay.instructions import (
     Argument,
-    Constant,
     Draw,
     Instruction,
     Recording,
@@ -140,10 +139,9 @@ class _Writer:
         if isinstance(argument, Several):
             parts = "".join(f"{self._argument(part)}, " for part in argument.parts)
             return f"[{parts}]" if argument.is_list else f"({parts})"
-        return self._constant(argument)
+        return self._object(argument.value)
 
-    def _constant(self, constant: Constant) -> str:
-        value = getattr(constant.value, "data", constant.value)
+    def _object(self, value: Any) -> str:
         if value is None or isinstance(value, bool | int | str):
             return repr(value)
         name = f"c{len(self.names)}"

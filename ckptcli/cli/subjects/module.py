@@ -79,7 +79,8 @@ class ModuleSubject:
         from ckptcli.profiling.module_saved import saved_under_strategies
 
         names, seed = options.strategies.strategy_texts, options.workload.seed
-        yield saved_under_strategies(self.request, seed, engines[0], names)
+        is_fake = options.shapes.is_fake
+        yield saved_under_strategies(self.request, seed, engines[0], names, is_fake)
 
 
 class ModuleProfile(Profile):
