@@ -154,6 +154,20 @@ def test_the_same_data_made_anew_is_replayed() -> None:
     assert_replayed(program(loss), ("none", "balanced"))
 
 
+def test_data_of_the_host_stays_as_it_is() -> None:
+    """A tensor may share the memory of such data, so that nothing may be written into it."""
+    import numpy as np
+
+    data, indices = np.arange(4.0), np.array([3, 1, 1, 0])
+
+    def loss(x: Tensor) -> Tensor:
+        y = x.device.tensor(data, "float64", copy=False)
+        return (y.exp() * x.gather(0, indices)).sum()
+
+    assert_replayed(program(loss), ("none", "balanced"))
+    assert same_bits([data, indices], [np.arange(4.0), np.array([3, 1, 1, 0])])
+
+
 @pytest.mark.parametrize("copy", [True, False])
 def test_a_program_that_takes_other_data_each_time_is_refused(copy: bool) -> None:
     import numpy as np
