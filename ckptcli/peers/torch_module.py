@@ -66,13 +66,29 @@ class UserModule:
         count = sum(parameter.numel() for parameter in self.module.parameters())
         return f"{self.text}, {type(self.module).__name__} with {count:,} parameters"
 
+    def named_parameters(self) -> list[tuple[str, torch.nn.Parameter]]:
+        """By their paths; those of a loss that is a module too, behind `loss.`."""
+        loss = self.step.loss
+        own = list(self.module.named_parameters())
+        if not isinstance(loss, torch.nn.Module):
+            return own
+        known = {id(parameter) for _, parameter in own}
+        others = [(f"loss.{name}", p) for name, p in loss.named_parameters() if id(p) not in known]
+        return own + others
+
+    def buffers(self) -> list[torch.Tensor]:
+        """Of the module, and of a loss that is one."""
+        loss = self.step.loss
+        others = loss.buffers() if isinstance(loss, torch.nn.Module) else ()
+        return [*self.module.buffers(), *others]
+
     def parameters(self) -> list[torch.nn.Parameter]:
         """Those that require a gradient."""
-        return [p for p in self.module.parameters() if p.requires_grad]
+        return [p for _, p in self.named_parameters() if p.requires_grad]
 
     def parameter_names(self) -> list[str]:
         """The paths of `parameters()`, and what the input's leaves are called."""
-        names = [name for name, p in self.module.named_parameters() if p.requires_grad]
+        names = [name for name, p in self.named_parameters() if p.requires_grad]
         return [*names, *(f"input {i}" for i, _ in enumerate(self.input_leaves()))]
 
     @property
@@ -87,7 +103,7 @@ class UserModule:
 
     def state(self) -> list[torch.Tensor]:
         """Parameters and buffers."""
-        return [*self.module.parameters(), *self.module.buffers()]
+        return [*(parameter for _, parameter in self.named_parameters()), *self.buffers()]
 
     def input_tensors(self) -> list[torch.Tensor]:
         """The tensors in the input and the batch, each once."""
