@@ -16,6 +16,7 @@ from ckptcli.profiling.profile import profile
 from ckptcli.report.drawing.lines import panels_svg
 from ckptcli.report.sweep_chart import panels
 from ckptcli.report.sweep_files import sweep_exporter_for
+from ckptcli.report.sweep_plot_text import plot_lines
 from ckptcli.report.swept import Swept
 from ckptcli.sweep.laws.of_sweep import laws_of
 from ckptcli.sweep.result import PointResult, SweepResult
@@ -51,6 +52,19 @@ def test_a_line_has_the_figures_of_its_strategy() -> None:
                 next(r for r in rec.rows if r.strategy == line.name).peak_bytes for rec in rows
             ]
             assert line.points == list(zip(map(float, SIZES), map(float, filter(None, peaks))))
+
+
+@pytest.mark.parametrize("width", [40, 80, 200])
+def test_a_terminal_shows_every_point(width: int) -> None:
+    panel, *_ = panels(sweep())
+    title, *rows, axis, sizes, legend = plot_lines(panel, width)
+    assert title == "peak, layers = 2"
+    assert max(map(len, (title, *rows, axis, sizes))) <= width
+    cells = "".join(row.partition("|")[2] for row in rows)
+    assert cells.count("A") + cells.count("*") >= len(SIZES)
+    assert sizes.split() == ["8", "16", "32"]
+    assert legend.endswith("n; A none, B remat, C balanced")
+    assert [rows[0].strip()[:8], rows[-1].strip()[:5]] == ["48.0 KiB", "2.0 K"]
 
 
 def test_ticks_are_powers_between_the_ends() -> None:

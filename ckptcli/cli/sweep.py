@@ -182,7 +182,8 @@ def _print(options: SweepOptions, swept: Swept) -> None:
     from ckptcli.cli.screens import open_screen
     from ckptcli.report.sweep_console import render_sweep
 
-    text = render_sweep(swept.sweep, swept.laws, open_screen(options.screen))
+    screen = open_screen(options.screen)
+    text = render_sweep(swept.sweep, swept.laws, screen, quiet=options.notes.quiet)
     click.echo(text, nl=False, color=True)
 
 

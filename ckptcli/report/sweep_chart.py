@@ -51,12 +51,14 @@ class Panel:
     """One picture.
 
     Attributes:
-        title: what is drawn, and where the points stand otherwise.
+        metric: what is drawn.
+        title: that, and where the points stand otherwise.
         across: the name of the size.
         text: how a figure is written.
         base: ticks upward are powers of it.
     """
 
+    metric: str
     title: str
     across: str
     lines: Sequence[Line]
@@ -138,7 +140,7 @@ def _panel(
     sizes = {x for line in lines for x, _ in line.points}
     if len(sizes) < 2:
         return None
-    return Panel(title, shown_name(axis), lines, metric.text, metric.base)
+    return Panel(metric.title, title, shown_name(axis), lines, metric.text, metric.base)
 
 
 def _lines(
