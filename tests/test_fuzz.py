@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests import fuzz_cli, fuzz_graph, fuzz_record, fuzz_toml
+from tests import fuzz_cli, fuzz_graph, fuzz_plan, fuzz_record, fuzz_toml
 from tests.fuzz_kit import Case, run
 
 SEED = 1
@@ -14,6 +14,7 @@ SEED = 1
     ("case", "count"),
     [
         (fuzz_graph.case, 60),
+        (fuzz_plan.case, 25),
         (fuzz_record.case, 20),
         (fuzz_toml.case, 20),
         pytest.param(fuzz_cli.case, 40, marks=pytest.mark.slow),
