@@ -185,6 +185,23 @@ def test_a_ledger_sees_a_checkpoint_of_the_users_own() -> None:
 
 @pytest.mark.slow
 @NEEDS_TORCH
+def test_a_gradient_that_is_asked_for_begins_a_backward_pass_too() -> None:
+    import torch
+
+    model, x = torch.nn.Sequential(torch.nn.Linear(32, 64), torch.nn.GELU()), torch.rand(8, 32)
+    for keywords in (False, True):
+        with ckptcli.torch.ledger(model) as account:
+            loss, weights = model(x).sum(), list(model.parameters())
+            if keywords:
+                torch.autograd.grad(outputs=loss, inputs=weights)
+            else:
+                torch.autograd.grad(loss, weights)
+        assert [(saved.op, saved.bytes) for saved in account.saved()] == [("addmm", 8 * 64 * 4)]
+        assert account.timeline()[-1].phase == "backward"
+
+
+@pytest.mark.slow
+@NEEDS_TORCH
 def test_pytorch_is_afterwards_as_it_was() -> None:
     import torch
     from torch.nn.modules import module as modules
