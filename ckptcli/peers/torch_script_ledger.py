@@ -1,8 +1,8 @@
 """An account of what a script runs, whatever it is: forward, backward, an optimizer's step.
 
 PyTorch tells of every module that is called, and of every optimizer's step; where a backward pass
-begins say `torch.autograd.backward` and `grad`, which are wrapped meanwhile. A storage from before is counted
-from the beginning once an op is given it.
+begins say `torch.autograd.backward` and `grad`, which are wrapped meanwhile. A storage from before
+is counted from the beginning once an op is given it.
 
 Invariant: PyTorch is afterwards as it was, and the account changes no more.
 """
