@@ -12,7 +12,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ckptcli.replay.instructions import Argument, Constant, Instruction, Recording, Value
+from ckptcli.replay.instructions import (
+    Argument,
+    Constant,
+    Data,
+    Instruction,
+    Recording,
+    Value,
+)
 
 _ONE = (
     *("abs", "ceil", "cos", "cosh", "exp", "expm1", "floor", "log", "log1p", "negative"),
@@ -69,7 +76,7 @@ def _candidates(call: Instruction) -> tuple[Argument, ...]:
 
 def _last_touches(calls: Sequence[Instruction], recording: Recording) -> dict[int, int]:
     """Block of memory -> the last call that has to do with a value in it; blocks that are there
-    before the pass or after it are never free.
+    before the pass or after it, or that may be the host's, are never free.
     """
     never = len(calls)
     touches: dict[int, int] = {}
@@ -79,6 +86,9 @@ def _last_touches(calls: Sequence[Instruction], recording: Recording) -> dict[in
             if layout is not None:
                 touches[layout.memory] = index
     kept = [recording.root, *(value for _, value in recording.gradients), *recording.externals]
+    for call in calls:
+        if any(isinstance(argument, Data) for argument in call.arguments):
+            kept += call.results  # which may share the memory of the host's data
     for number in kept:
         layout = recording.layouts.get(number)
         if layout is not None:
