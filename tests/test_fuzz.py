@@ -19,7 +19,7 @@ SEED = 1
         (fuzz_toml.case, 20),
         pytest.param(fuzz_cli.case, 40, marks=pytest.mark.slow),
     ],
-    ids=["graph", "record", "toml", "cli"],
+    ids=["graph", "plan", "record", "toml", "cli"],
 )
 def test_whatever_is_given_ends_in_a_result_or_an_error(case: Case, count: int) -> None:
     done, findings = run(case, SEED, lambda tried: tried < count)
