@@ -35,6 +35,7 @@ from ckptcli.peers.torch_optimizer import state_of
 from ckptcli.peers.torch_paths import WHOLE
 from ckptcli.peers.torch_saved import saved_storage
 from ckptcli.peers.torch_storages import storage_key, storages
+from ckptcli.peers.torch_timeline import moments
 
 _BACKWARD = ("backward", "grad")
 """Of `torch.autograd`, what begins a backward pass."""
@@ -86,14 +87,10 @@ class ScriptLedger(Account):
 
     def timeline(self) -> Sequence[Moment]:
         """What was live after each storage was made, in order."""
-        changes = [(birth.born, birth.size_bytes, birth) for birth in self.history]
-        changes += [(b.died, -b.size_bytes, b) for b in self.history if b.died is not None]
-        moments, live_bytes = [], 0
-        for _, change_bytes, birth in sorted(changes, key=lambda change: change[0]):
-            live_bytes += change_bytes
-            if change_bytes > 0 and birth.op:
-                moments.append(Moment(birth.phase, birth.path, birth.op, live_bytes))
-        return moments
+        return [
+            Moment(birth.phase, birth.path, birth.op, live_bytes)
+            for birth, live_bytes in moments(self.history)
+        ]
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Run the op; what it is given and was there before is counted from the beginning."""

@@ -98,7 +98,7 @@ def profile_shapes(
 
 def _account(this: ModulePass, plain: UserModule) -> ModulePass:
     """The row with its memory, or with the reason why there is none."""
-    from ckptcli.peers.torch_memory import module_memory
+    from ckptcli.peers.torch_memory import module_pass
     from ckptcli.peers.torch_module import SMALLER
     from ckptcli.peers.torch_trial import why_not_again
 
@@ -106,11 +106,11 @@ def _account(this: ModulePass, plain: UserModule) -> ModulePass:
         return this
     try:
         with running(plain.text, SMALLER):
-            memory = module_memory(this.network, has_elements=False)
+            memory, trace = module_pass(this.network, has_elements=False)
     except (ProgramError, OutputError) as error:
         row = without_figures(this.row, why_not_again(error, plain))
         return ModulePass(replace(row, failed=isinstance(error, ProgramError)))
-    return replace(this, row=replace(this.row, memory=memory))
+    return replace(this, row=replace(this.row, memory=memory, trace=trace))
 
 
 def _is_small(this: ModulePass) -> bool:

@@ -114,13 +114,14 @@ class ModulePass:
 
     def measure(self) -> None:
         """Fill in what one pass holds."""
-        from ckptcli.peers.torch_memory import module_memory
+        from ckptcli.peers.torch_memory import module_pass
 
         if self.network is not None:
-            memory = module_memory(self.network)
+            memory, trace = module_pass(self.network)
             on_host = self.network.user.device.type == "cpu"
             rise_bytes = resident_rise_bytes(self.network) if on_host else None
-            self.row = replace(self.row, memory=replace(memory, process_peak_bytes=rise_bytes))
+            memory = replace(memory, process_peak_bytes=rise_bytes)
+            self.row = replace(self.row, memory=memory, trace=trace)
 
     def hold_against(self, expected: Values | None) -> Values:
         """The values of one pass, held against these; for None against themselves."""

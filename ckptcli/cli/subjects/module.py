@@ -87,6 +87,7 @@ class ModuleProfile(Profile):
     """What a run measures of a module; see `Profile`."""
 
     modules: ClassVar[Sequence[str]] = ("ckptcli.profiling.module_profile",)
+    has_pass: ClassVar[bool] = True
 
     def __init__(self, subject: ModuleSubject, options: RunOptions) -> None:
         from ckptcli.peers.module_strategies import module_strategies

@@ -69,7 +69,7 @@ def _body(record: RunRecord) -> Iterator[Markup]:
     if record.warnings:
         yield _section("Warnings", bullets(record.warnings))
     yield from _pictures(record)
-    if record.rows_with_trace:
+    if any(trace.nodes for _, trace in record.rows_with_trace):
         yield from _pass_sections(record)
     yield _section("Machine", facts(surroundings.machine_facts(record)))
     yield from _reproduction(record)
