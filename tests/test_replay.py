@@ -16,7 +16,7 @@ from ckptcli.cli.main import run_command
 from ckptcli.errors import ReplayError
 from ckptcli.measure.rounds import collector_off
 from ckptcli.passes.run import open_pass
-from ckptcli.profiling.replayed_pass import replayed_peak_bytes
+from ckptcli.profiling.replayed_pass import flat_memory
 from ckptcli.replay.flat_program import flat_program
 from ckptcli.workloads.base import ForwardResult, Workload
 from ckptcli.workloads.silu import SiluWorkload
@@ -41,8 +41,8 @@ def assert_replayed(workload: Workload, strategies: tuple[str, ...]) -> None:
             gradients = [half.backward(r) for half, r in zip((tape, flat), results)]
             arrays = [_arrays(g, r) for g, r in zip(gradients, results)]
             assert same_bits(*arrays)
-        peak = _tape_peak(workload, text)
-        assert replayed_peak_bytes(workload, parse_strategy(text), NUMPY) <= peak
+        memory, _ = flat_memory(flat, parse_strategy(text), NUMPY)
+        assert (memory.ledger_peak_bytes or 0) <= _tape_peak(workload, text)
 
 
 def _arrays(gradients: Any, result: ForwardResult) -> list[Any]:
@@ -54,10 +54,9 @@ def _tape_peak(workload: Workload, strategy: str) -> int:
     ledger = Ledger()
     with collector_off():
         tape = open_pass(workload, parse_strategy(strategy), NUMPY, None, ledger)
-        base = ledger.bytes_in_use
         ledger.start_phase()
         tape.backward(tape.forward())
-    return ledger.peak.live_bytes - base
+    return ledger.peak.live_bytes
 
 
 def test_a_silu_network_is_replayed_bit_for_bit() -> None:
@@ -237,19 +236,36 @@ def test_a_program_whose_parameters_are_made_anew_is_refused() -> None:
         flat_program(Rebinding(2, 4), parse_strategy("none"), NUMPY)
 
 
-def test_the_command_replays_and_says_what_it_peaks_at(
+def test_the_command_has_a_row_of_the_flat_program_beside_that_of_the_tape(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    run = ["run", "--n", "8", "--layers", "3", "--reps", "2", "--json"]
-    assert run_command([*run, "--replay"]) == 0
-    replayed = capsys.readouterr()
+    run = ["run", "--n", "8", "--layers", "3", "--reps", "2", "--replay"]
+    assert run_command([*run, "--fail-on", "replay balanced.peak_bytes > 1MiB", "--json"]) == 0
+    record = json.loads(capsys.readouterr().out)
+    rows = {(row["engine"], row["strategy"]): row for row in record["strategies"]}
+    assert list(rows) == [(e, s) for e in ("ckpt", "replay") for s in ("none", "balanced")]
+    for name in ("none", "balanced"):
+        tape, flat = rows["ckpt", name], rows["replay", name]
+        same = ("grad_sha256", "loss", "recomputed_by_op", "grad_sum_w0", "params_input_bytes")
+        assert [flat[key] for key in same] == [tape[key] for key in same]
+        assert flat["peak_bytes"] <= tape["peak_bytes"]
+        assert flat["agreement"]["agrees"]
+        assert flat["agreement"]["tolerance"] == 0.0
+        assert len(flat["total_s"]["samples"]) == 2
+        assert flat["own_ratio"] is not None
+
+
+def test_replay_is_a_row_of_every_point_and_in_the_line_that_measures_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    run = ["run", "--n", "4,8", "--layers", "2", "--memory-only", "--replay"]
     assert run_command(run) == 0
-    tape = json.loads(capsys.readouterr().out)
-    record = json.loads(replayed.out)
-    for one, other in zip(record["strategies"], tape["strategies"]):
-        assert one["grad_sha256"] == other["grad_sha256"]
-        assert one["recomputed_by_op"] == other["recomputed_by_op"]
-    assert any("none: times are of the flat program" in line for line in record["warnings"])
-    assert run_command([*run, "--replay", "--consume-grads"]) == 2
+    printed = capsys.readouterr()
+    assert printed.out.count("replay balanced") >= 2
+    again = next(line for line in printed.err.splitlines() if line.startswith("next: "))
+    assert "--replay" in again
+    assert "--engine" not in again
+    assert run_command([*run, "--consume-grads"]) == 2
     assert "--replay keeps every gradient" in capsys.readouterr().err

@@ -13,7 +13,7 @@ from itertools import zip_longest
 
 from ckptcli.autodiff.gradients import Gradients
 from ckptcli.autodiff.tensor import Tensor, wrap
-from ckptcli.backends.base import Backend
+from ckptcli.backends.base import Array, Backend
 from ckptcli.backends.random_keys import RandomKey
 from ckptcli.checkpoint.strategies.base import Strategy
 from ckptcli.errors import ReplayError
@@ -68,6 +68,11 @@ class FlatProgram:
         """The second half; what the first left is let go of as it goes."""
         arrays = self._run_backward(self._live, self._keys)
         return Gradients(dict(zip(self._leaf_ids, arrays)), self._device)
+
+    def held_before(self) -> list[Array]:
+        """Parameters, and what else was there before the pass and is used in it."""
+        parameters = [tensor.value for tensor in self._parameters.values()]
+        return [*parameters, *self.recording.externals.values()]
 
     def on(self, backend: Backend) -> FlatProgram:
         """The same program on a backend that counts."""
