@@ -1,12 +1,13 @@
 """What the engine costs: ratios, each between two things measured in one interleaved run.
 
-    scripts/bench engine [wide] [narrow] [chain] [nested] [leaves] [watched]
+    scripts/bench engine [wide] [narrow] [replay] [chain] [nested] [leaves] [watched]
 
 wide    8 layers, n = 1024: `none` against its 23 matrix products alone, `balanced` against `none`.
 narrow  64 layers, n = 16, one BLAS thread: against PyTorch eager and HIPS autograd.
 chain   element-wise chains of 10,000 and 1,000,000 nodes: time a node; y = y * y 10,000 times.
 nested  regions in regions: time a level, and an op that is computed again.
 leaves  `ckpt check` on programs of many parameters.
+replay  a flat program against the same kernels by hand, and against the tape.
 watched memory passes of silu networks of tiny layers, and `run`, `log`, `saved`, `check` on them.
 
 OPENBLAS_CORETYPE and OPENBLAS_L2_SIZE must be unset: a forced core type halves the BLAS's speed.
@@ -25,6 +26,7 @@ from collections.abc import Callable
 import numpy as np
 from leaves import leaves
 from nested import nested
+from replay import replay
 from threadpoolctl import threadpool_limits
 from watched import watched
 
@@ -33,7 +35,7 @@ from ckptcli.backends.allocator import reuse_freed_memory
 from ckptcli.checkpoint.strategies.registry import parse_strategy
 from ckptcli.workloads.silu import SiluWorkload
 
-PARTS = ("wide", "narrow", "chain", "nested", "leaves", "watched")
+PARTS = ("wide", "narrow", "replay", "chain", "nested", "leaves", "watched")
 
 Pass = Callable[[], dict[str, float]]
 """Runs once; returns seconds by phase, `total` among them."""
@@ -242,6 +244,8 @@ def main() -> None:
         wide(rounds=25)
     if "narrow" in parts:
         narrow(rounds=301)
+    if "replay" in parts:
+        replay(show)
     if "chain" in parts:
         chain(rounds=5)
     if "nested" in parts:

@@ -31,7 +31,9 @@ def problem(kind: str, **values: Any) -> Any:
     return found
 
 
-def planned(of: Problem, budget: int | None, planner: str = "auto", limit_s: float = 20.0) -> Plan:
+def planned(
+    of: Problem, budget: int | None, planner: str = "auto", limit_s: float | None = None
+) -> Plan:
     """The plan, played once more."""
     plan = make_plan(of, Request(budget, Deadline(limit_s)), planner)
     if plan.feasible and plan.actions is not None:

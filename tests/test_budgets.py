@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from functools import cache
 
 import pytest
@@ -15,7 +16,7 @@ from ckptcli.planning.problems.base import Number
 from ckptcli.planning.problems.program import ProgramProblem
 from ckptcli.planning.tape.choice import Choice, check_feasible, choose
 from ckptcli.planning.tape.cost_graph import CostGraph, CostNode
-from ckptcli.planning.tape.exact import ExactSearch
+from ckptcli.planning.tape.exact import ExactSearch, State
 from ckptcli.planning.tape.greedy import Greedy
 from ckptcli.simulation.recorder import record
 from ckptcli.simulation.simulator import Simulator
@@ -68,6 +69,30 @@ def test_the_exact_search_finds_the_cheapest_silu_plan(
     computed = list(found.schedule.computations())
     assert sum(problem.model.costs[node] for node in computed) == cost == found.lower_bound
     assert problem.player.play(found.schedule).peak_bytes <= budget
+
+
+class _Unguided(ExactSearch):
+    """The same search without its bound: it looks at everything that is cheaper."""
+
+    def _bound(self, state: State) -> Number:
+        return 0
+
+
+@pytest.mark.sampled(3)
+@pytest.mark.parametrize("seed", range(12))
+def test_the_bound_of_the_exact_search_leaves_no_cheaper_plan_out(seed: int) -> None:
+    draws = random.Random(seed)
+    graph = record(SiluWorkload(draws.choice([2, 3]), 8), NUMPY, draws.random() < 0.5)
+    costs = {node.id: draws.randint(1, 9) for node in graph.nodes}
+    problem = ProgramProblem(graph, lambda node: costs[node.id], with_workspace=False)
+    least = problem.profile.floor().peak_bytes
+    for more in (0, 64, 256, 300, 600):
+        found = ExactSearch(problem.profile, least + more).run(lambda: False)
+        unguided = _Unguided(problem.profile, least + more).run(lambda: False)
+        assert (found.schedule is None) == (unguided.schedule is None)
+        if found.schedule is not None:
+            assert found.lower_bound == unguided.lower_bound
+            assert problem.player.play(found.schedule).peak_bytes <= least + more
 
 
 @pytest.mark.parametrize("tensors", [12, 11])

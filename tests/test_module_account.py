@@ -145,6 +145,38 @@ def test_parameters_and_gradients_alone_are_told(
 
 @pytest.mark.slow
 @NEEDS_TORCH
+def test_the_pass_is_drawn_as_it_went(
+    capsys: pytest.CaptureFixture[str], file: str, tmp_path: Path
+) -> None:
+    """Its highest point is the ledger's peak, and its last what is left."""
+    exports = [
+        word
+        for name in ("a.svg", "a.trace.json", "a.html", "a.json")
+        for word in ("--export", str(tmp_path / name))
+    ]
+    command = ["run", "--reps", "1", "--module", f"{file}:chain", "--width", "120", *exports]
+    assert run_command(command) == 0
+    out = capsys.readouterr().out
+    assert "live bytes over the pass, forward | backward" in out
+    assert "while `7` is computed again" in out
+    for row in json.loads((tmp_path / "a.json").read_text())["strategies"]:
+        points = row["trace"]["timeline"]
+        assert max(point["high_bytes"] for point in points) == row["ledger_peak_bytes"]
+        assert points[-1]["end_bytes"] >= row["after_backward_bytes"]
+        assert (points[0]["phase"], points[0]["module"], points[0]["op"]) == (
+            "forward",
+            "0",
+            "addmm",
+        )
+        assert [p["start_s"] for p in points] == sorted(p["start_s"] for p in points)
+    assert "in the backward of `7`" in (tmp_path / "a.svg").read_text()
+    assert ">Graph<" not in (tmp_path / "a.html").read_text()
+    events = json.loads((tmp_path / "a.trace.json").read_text())["traceEvents"]
+    assert {"addmm", "tanh", "mm"} <= {event["name"] for event in events}
+
+
+@pytest.mark.slow
+@NEEDS_TORCH
 def test_a_peak_in_forward(capsys: pytest.CaptureFixture[str], file: str) -> None:
     row = profiled(capsys, f"{file}:forward_alone", "-q", "-s", "none")["strategies"][0]
     check_sums(row)

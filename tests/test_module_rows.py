@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from ckptcli.errors import UsageError
+from ckptcli.cli.main import run_command
+from ckptcli.errors import UnknownNameError, UsageError
 from ckptcli.peers.module_strategies import module_strategies
 from tests.backend_kit import NEEDS_TORCH
 from tests.test_torch_blocks import Judged, judged
@@ -50,11 +52,26 @@ def test_ops_and_what_groups_blocks_are_read() -> None:
         ("selective:mm+", "names no ops of PyTorch"),
         ("selective:aten.mm", "names no ops of PyTorch"),
         ("offload:2", "takes no arguments, got `2`"),
+        ("compile:", "names no budget from 0 to 1"),
+        ("compile:0.5", "names no budget from 0 to 1"),
+        ("compile:budget=2", "names no budget from 0 to 1"),
+        ("compile:budget=half", "names no budget from 0 to 1"),
     ],
 )
 def test_what_stands_for_no_row_is_refused(text: str, words: str) -> None:
     with pytest.raises(UsageError, match=words):
         module_strategies([text])
+
+
+def test_rows_of_modules_are_meant_where_a_name_is_misspelt() -> None:
+    with pytest.raises(UnknownNameError, match="unknown strategy `compil`") as told:
+        module_strategies(["compil:budget=0.5"])
+    assert told.value.hint == "did you mean `compile`?"
+
+
+def test_a_budget_is_read() -> None:
+    budgets = [module_strategies([text])[1].budget for text in ("compile", "compile:budget=0.25")]
+    assert budgets == [None, 0.25]
 
 
 @pytest.mark.slow
@@ -86,3 +103,112 @@ def test_what_would_be_on_the_host_is_told(judged: Judged, module: str) -> None:
     assert code == 0
     assert f"would hold {(activations + weights) / 1024:.1f} KiB there" in rows["offload"]["reason"]
     assert rows["offload"]["reason"].startswith("on a CPU nothing is moved to the host")
+
+
+def as_it_is(self: Any, graph: Any, inputs: Any) -> Any:
+    """In place of the compiler."""
+    self.graphs += 1
+    return graph.forward
+
+
+def user_of(module: str) -> Any:
+    from ckptcli.peers.module_request import ModuleRequest
+    from ckptcli.peers.torch_loading import load_module
+
+    return load_module(ModuleRequest(module), 0)
+
+
+@pytest.mark.slow
+@NEEDS_TORCH
+@pytest.mark.parametrize("name", ["make", "drops"])
+def test_what_no_mode_watches_is_the_account_of_the_modes(
+    monkeypatch: pytest.MonkeyPatch, module: str, name: str
+) -> None:
+    """Where Dynamo hands the ops on as they are, the graph and the allocator tell the same."""
+    from ckptcli.peers.torch_compiled import CompiledNetwork
+    from ckptcli.peers.torch_memory import module_memory
+    from ckptcli.peers.torch_module import ModuleNetwork
+
+    monkeypatch.setattr(CompiledNetwork, "_compiled", as_it_is)
+    user = user_of(module.replace(":make", f":{name}"))
+    network = CompiledNetwork(user, 0, None)
+    known, found = module_memory(ModuleNetwork(user, 0)), module_memory(network)
+    assert network.graphs == 1
+    for figure in ("saved_bytes", "saved_tensors", "params_input_bytes"):
+        assert getattr(found, figure) == getattr(known, figure)
+    assert known.peak_bytes == found.peak_bytes
+    assert found.workspace_bytes is found.ledger_peak_bytes is found.peak_live is None
+
+
+@pytest.mark.slow
+@NEEDS_TORCH
+def test_what_does_not_compile_is_a_row_with_the_reason(
+    monkeypatch: pytest.MonkeyPatch, judged: Judged, module: str
+) -> None:
+    from ckptcli.peers.torch_compiled import CompiledNetwork
+
+    def fails(self: Any, graph: Any, inputs: Any) -> Any:
+        raise RuntimeError("no C++ compiler\nis here")
+
+    monkeypatch.setattr(CompiledNetwork, "_compiled", fails)
+    code, rows, _ = judged(module, "-s", "compile")
+    assert code == 0
+    assert rows["compile"]["reason"].startswith("torch.compile fails: BackendCompilerFailed")
+
+
+@pytest.mark.slow
+@NEEDS_TORCH
+def test_shapes_and_checks_take_nothing_that_is_compiled(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, module: str
+) -> None:
+    from ckptcli.peers.torch_compiled import CompiledNetwork
+
+    monkeypatch.setattr(CompiledNetwork, "_compiled", as_it_is)
+    words = ("--module", module, "-s", "compile", "-q")
+    for command, code in ((["check"], 0), (["saved"], 0)):
+        assert run_command([*command, *words]) == code
+        assert "would have it run op by op" in capsys.readouterr().out
+    assert run_command(["run", "--fake", *words]) == 0
+    assert "compile: n/a: shapes alone are not compiled" in capsys.readouterr().out
+
+
+@pytest.mark.long
+@pytest.mark.slow
+@NEEDS_TORCH
+@pytest.mark.filterwarnings("ignore")
+def test_a_budget_decides_what_a_compiled_module_holds(judged: Judged, module: str) -> None:
+    """With Inductor, which needs a C++ compiler; dropout draws as without, and but once."""
+    names = ["compile", "compile:budget=0.5", "compile:budget=0"]
+    for name in ("make", "drops"):
+        words = [word for strategy in names for word in ("-s", strategy)]
+        code, rows, _ = judged(module.replace(":make", f":{name}"), *words)
+        assert code == 0
+        if name == "drops":
+            *names, last = names
+            assert rows[last]["reason"].startswith("torch.compile fails: ")
+        held = [rows[strategy]["saved_bytes"] for strategy in names]
+        assert held == sorted(set(held), reverse=True)
+        for strategy in names:
+            assert rows[strategy]["agreement"]["agrees"]
+            assert rows[strategy]["compile_s"] > 0
+            assert rows[strategy]["counterpart"].startswith("torch.compile, 1 graph of the module")
+            assert rows[strategy]["total_s"]["samples"]
+
+
+@pytest.mark.long
+@pytest.mark.slow
+@NEEDS_TORCH
+@pytest.mark.filterwarnings("ignore")
+def test_what_is_compiled_stays_so_beside_rows_that_are_watched(module: str) -> None:
+    from ckptcli.peers.torch_compiled import CompiledNetwork
+    from ckptcli.peers.torch_graph import held_by_steps
+    from ckptcli.peers.torch_memory import module_memory
+    from ckptcli.peers.torch_module import ModuleNetwork
+
+    user = user_of(module)
+    network = CompiledNetwork(user, 0, 0.0)
+    module_memory(ModuleNetwork(user, 0))
+    loss = network.forward()
+    holders = {name for names in held_by_steps([loss.grad_fn]).values() for name in names}
+    assert "CompiledFunctionBackward" in holders
+    assert network.graphs == 1

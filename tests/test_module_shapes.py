@@ -14,12 +14,15 @@ import pytest
 from ckptcli.cli.main import run_command
 from ckptcli.profiling.fake_ops import Comparison
 from tests.backend_kit import NEEDS_TORCH
+from tests.test_module_saved import listed
 from tests.test_torch_blocks import CASES, NEEDS_TRANSFORMERS
 from tests.torch_modules import profiled
 
 FILE = """
 import torch
 from torch import nn
+
+from ckptcli.torch import Step
 
 
 class Recurrent(nn.LSTM):
@@ -56,6 +59,17 @@ class Tied(nn.Module):
 
     def forward(self, x):
         return self.second(torch.tanh(self.first(x))).mean()
+
+
+def trained():
+    layers = [nn.Sequential(nn.Linear(64, 64), nn.Tanh()) for _ in range(4)]
+    return Step(
+        nn.Sequential(*layers),
+        torch.rand(512, 64),
+        loss=lambda output, x: output.square().mean(),
+        optimizer=torch.optim.AdamW,
+        accumulate=2,
+    )
 
 
 def tied():
@@ -131,7 +145,8 @@ def shapes(capsys: pytest.CaptureFixture[str], module: str, *more: str) -> dict[
 @pytest.mark.slow
 @NEEDS_TORCH
 @pytest.mark.parametrize(
-    "name", ["{file}:attention", "{file}:tied", f"{CASES}/structures.py:stages"]
+    "name",
+    ["{file}:attention", "{file}:tied", "{file}:trained", f"{CASES}/structures.py:stages"],
 )
 def test_the_account_is_that_of_a_real_run(
     capsys: pytest.CaptureFixture[str], file: str, name: str
@@ -141,6 +156,7 @@ def test_the_account_is_that_of_a_real_run(
     data = shapes(capsys, module, *strategies)
     real = profiled(capsys, module, "-q", "--threads", "1", *strategies)["strategies"]
     keys = ("saved_bytes", "saved_tensors", "ledger_peak_bytes", "params_input_bytes", "reason")
+    keys += ("optimizer_bytes", "ledger_peak_step_bytes")
     for row, other in zip(data["strategies"], real, strict=True):
         assert {key: row[key] for key in keys} == {key: other[key] for key in keys}
         if row["peak_live"] is not None:
@@ -176,6 +192,19 @@ def test_a_module_that_is_larger_than_the_machine(
     assert remat["saved_bytes"] == 3 * activation
     assert any("kinds of ops, run for real on a small scale" in text for text in data["warnings"])
     assert data["workload"]["title"].endswith("shapes only")
+
+
+@pytest.mark.slow
+@NEEDS_TORCH
+def test_what_is_held_is_listed_by_shapes_too(
+    capsys: pytest.CaptureFixture[str], file: str
+) -> None:
+    module = f"{file}:attention"
+    for_real = listed(capsys, module, ["none", "remat"])
+    by_shapes = listed(capsys, module, ["none", "remat"], "--fake")
+    assert by_shapes["strategies"] == for_real["strategies"]
+    assert run_command(["saved", "--fake", "--module", module, "--by", "op"]) == 0
+    assert "shapes only" in capsys.readouterr().out
 
 
 @pytest.mark.slow

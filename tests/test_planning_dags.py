@@ -81,8 +81,8 @@ def test_what_silu_cannot_go_below_is_named() -> None:
     ],
 )
 def test_silu_with_gradients_that_are_consumed(budget: int, cost: int) -> None:
-    plan = planned(silu(8, retained=False), budget, limit_s=3.0)
-    assert plan.cost == cost
+    plan = planned(silu(8, retained=False), budget)
+    assert (plan.cost, plan.proved_optimal) == (cost, True)
 
 
 def test_silu_does_not_go_below_four() -> None:
@@ -91,8 +91,9 @@ def test_silu_does_not_go_below_four() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("fused", [False, True])
-@pytest.mark.parametrize("retained", [False, True])
+@pytest.mark.parametrize(
+    ("fused", "retained"), [(False, True), (False, False), (True, True), (True, False)]
+)
 def test_silu_is_as_cheap_as_recorded_at_every_peak(fused: bool, retained: bool) -> None:
     """Of every variant whose rules a dag has: results are not written over operands."""
     name = f"{'F' if fused else 'U'}_out_{'retain' if retained else 'consume'}"
@@ -101,8 +102,10 @@ def test_silu_is_as_cheap_as_recorded_at_every_peak(fused: bool, retained: bool)
         cost = PRODUCT * products + others
         least[peak] = min(cost, least.get(peak, cost))
     network = silu(8, retained=retained, fused=fused)
-    for peak in sorted(least):
-        plan = planned(network, peak, "exact", limit_s=2.0)
+    for peak in sorted(least)[:: 1 if fused else 3]:
+        if not fused and not retained and peak <= max(CONSUMED):
+            continue  # each a case of its own
+        plan = planned(network, peak)
         assert plan.recomputed == min(cost for p, cost in least.items() if p <= peak), peak
     assert not planned(network, min(least) - 1).feasible
 
@@ -165,6 +168,25 @@ def test_a_long_chain_costs_one_forward_more() -> None:
     plan = planned(of, 145)
     assert plan.recomputed is not None
     assert plan.recomputed <= count
+
+
+@pytest.mark.parametrize(
+    ("count", "budget", "least", "most"), [(16, 8, 41, 45), (64, 16, 179, 246), (64, 66, 128, 128)]
+)
+def test_eviction_at_run_time_is_in_its_range(
+    count: int, budget: int, least: int, most: int
+) -> None:
+    """A linear net, its input resident throughout; the range of three published rules."""
+    nodes = [["f0", 0, 1, []]]
+    nodes += [[f"f{i}", 1, 1, [f"f{i - 1}"]] for i in range(1, count + 1)]
+    for i in range(count, 0, -1):
+        after = [f"g{i + 1}"] if i < count else []
+        nodes.append([f"g{i}", 1, 1, [*after, f"f{i}", f"f{i - 1}"]])
+    once = [f"g{i}" for i in range(1, count + 1)]
+    of = problem("dag", nodes=nodes, goals=["g1", "f0"], keep=["f0"], once=once)
+    cost = planned(of, budget, "dtr").cost
+    assert cost is not None
+    assert least * 0.9 <= cost <= most * 1.1
 
 
 # A least cut of the forward part.

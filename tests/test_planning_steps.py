@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings, strategies as st
@@ -11,7 +12,7 @@ from hypothesis import given, settings, strategies as st
 from ckptcli.errors import PlanError, UsageError
 from ckptcli.planning.actions import Action
 from ckptcli.planning.binomial import advances
-from ckptcli.planning.making import make_plan
+from ckptcli.planning.making import make_plan, written
 from ckptcli.planning.planners.base import Request
 from ckptcli.planning.planners.revolve import ACTIONS_A_STEP, schedule
 from ckptcli.planning.play.steps import play
@@ -62,6 +63,13 @@ def test_a_million_steps_take_no_table() -> None:
     for slots, cost in {1: 499_999_500_000, 2: 941_809_245, 10: 11_647_922}.items():
         plan = make_plan(StepsProblem(1_000_000), Request(slots))
         assert (plan.cost, plan.proved_optimal) == (cost, True)
+
+
+def test_a_schedule_too_long_to_play_is_played_as_it_is_written() -> None:
+    plan = make_plan(StepsProblem(30_000), Request(9))
+    assert sum(1 for _ in written(plan)) > 100_000
+    with pytest.raises(PlanError, match="not 1 with"):
+        list(written(replace(plan, cost=1)))
 
 
 @pytest.mark.parametrize("n", MIXED)

@@ -20,7 +20,7 @@ def _large(case: Case) -> list[Any]:
     return [np.asarray(array) for array in case.operands()]
 
 
-def _program(case: Case) -> FunctionWorkload:
+def program_of_the_op(case: Case) -> FunctionWorkload:
     """The op on values that are made, in a layer each: on tracked values, then on constants."""
 
     def program(*leaves: Tensor) -> Tensor:
@@ -40,4 +40,4 @@ def _program(case: Case) -> FunctionWorkload:
 @pytest.mark.sampled(4)
 @pytest.mark.parametrize("op", sorted(CASES))
 def test_a_program_of_the_op_is_predicted_to_the_byte(op: str) -> None:
-    assert_predicted(_program(CASES[op][0]), STRATEGIES)
+    assert_predicted(program_of_the_op(CASES[op][0]), STRATEGIES)

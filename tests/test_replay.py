@@ -16,12 +16,14 @@ from ckptcli.cli.main import run_command
 from ckptcli.errors import ReplayError
 from ckptcli.measure.rounds import collector_off
 from ckptcli.passes.run import open_pass
-from ckptcli.profiling.replayed_pass import replayed_peak_bytes
+from ckptcli.profiling.replayed_pass import flat_memory
 from ckptcli.replay.flat_program import flat_program
 from ckptcli.workloads.base import ForwardResult, Workload
 from ckptcli.workloads.silu import SiluWorkload
+from tests.gradient_cases import CASES
 from tests.helpers import same_bits
 from tests.simulated import FunctionWorkload
+from tests.test_predicted_ops import program_of_the_op
 from tests.test_predicted_programs import EXAMPLES, opened
 
 NUMPY = open_backend("numpy")
@@ -39,8 +41,8 @@ def assert_replayed(workload: Workload, strategies: tuple[str, ...]) -> None:
             gradients = [half.backward(r) for half, r in zip((tape, flat), results)]
             arrays = [_arrays(g, r) for g, r in zip(gradients, results)]
             assert same_bits(*arrays)
-        peak = _tape_peak(workload, text)
-        assert replayed_peak_bytes(workload, parse_strategy(text), NUMPY) <= peak
+        memory, _ = flat_memory(flat, parse_strategy(text), NUMPY)
+        assert (memory.ledger_peak_bytes or 0) <= _tape_peak(workload, text)
 
 
 def _arrays(gradients: Any, result: ForwardResult) -> list[Any]:
@@ -52,14 +54,28 @@ def _tape_peak(workload: Workload, strategy: str) -> int:
     ledger = Ledger()
     with collector_off():
         tape = open_pass(workload, parse_strategy(strategy), NUMPY, None, ledger)
-        base = ledger.bytes_in_use
         ledger.start_phase()
         tape.backward(tape.forward())
-    return ledger.peak.live_bytes - base
+    return ledger.peak.live_bytes
 
 
 def test_a_silu_network_is_replayed_bit_for_bit() -> None:
     assert_replayed(SiluWorkload(4, 16), STRATEGIES)
+
+
+@pytest.mark.parametrize(("strategy", "tensors"), [("none", 24), ("balanced", 11), ("remat", 10)])
+def test_a_result_is_written_over_memory_that_is_dead(strategy: str, tensors: int) -> None:
+    """Ten tensors with all gradients kept, where eleven is the least on the tape."""
+    planned = parse_strategy(strategy)
+    memory, _ = flat_memory(flat_program(SiluWorkload(8, 64), planned, NUMPY), planned, NUMPY)
+    peak = (memory.ledger_peak_bytes or 0) - (memory.params_input_bytes or 0)
+    assert tensors * 64 * 64 * 4 <= peak <= tensors * 64 * 64 * 4 + 8
+
+
+@pytest.mark.sampled(10)
+@pytest.mark.parametrize("op", sorted(CASES))
+def test_a_program_of_the_op_is_replayed_bit_for_bit(op: str) -> None:
+    assert_replayed(program_of_the_op(CASES[op][0]), ("none", "balanced"))
 
 
 @pytest.mark.slow
@@ -119,13 +135,88 @@ def test_a_program_that_branches_is_refused_with_the_first_difference() -> None:
         flat_program(program(loss), parse_strategy("none"), NUMPY)
 
 
-def test_a_program_that_takes_other_data_each_time_is_refused() -> None:
+def test_the_same_data_made_anew_is_replayed() -> None:
     import numpy as np
 
     def loss(x: Tensor) -> Tensor:
-        return (x * x.device.tensor(np.ones(4), "float64")).sum()
+        y = x.exp().mask_fill(np.array([True, False, False, True]), 0.5)
+        z = y.select(0, np.array([1, 3, 3])) + y.select(0, [0, 0, 2])
+        return (z * x.device.tensor(np.arange(3.0))).sum()
 
-    with pytest.raises(ReplayError, match="is not the same in every pass: call 0 of forward"):
+    assert_replayed(program(loss), ("none", "balanced"))
+
+
+def test_data_of_the_host_stays_as_it_is() -> None:
+    """A tensor may share the memory of such data, so that nothing may be written into it."""
+    import numpy as np
+
+    data, indices = np.arange(4.0), np.array([3, 1, 1, 0])
+
+    def loss(x: Tensor) -> Tensor:
+        y = x.device.tensor(data, "float64", copy=False)
+        return (y.exp() * x.gather(0, indices)).sum()
+
+    assert_replayed(program(loss), ("none", "balanced"))
+    assert same_bits([data, indices], [np.arange(4.0), np.array([3, 1, 1, 0])])
+
+
+@pytest.mark.parametrize("copy", [True, False])
+def test_a_program_that_takes_other_data_each_time_is_refused(copy: bool) -> None:
+    import numpy as np
+
+    data = np.ones(4)
+
+    def loss(x: Tensor) -> Tensor:
+        data[:] += 1.0  # in place: the same object, other elements
+        return (x * x.device.tensor(data, "float64", copy=copy)).sum()
+
+    with pytest.raises(
+        ReplayError, match=r"call 0 of forward, `asarray\(float64 \[4\].*other data"
+    ):
+        flat_program(program(loss), parse_strategy("none"), NUMPY)
+
+
+def test_a_program_that_seeds_its_draws_anew_is_replayed() -> None:
+    def loss(x: Tensor) -> Tensor:
+        x.device.seed(3)
+        return (x * x.device.uniform(x.shape, dtype="float64")).sum()
+
+    assert_replayed(program(loss), ("none", "balanced"))
+
+
+def test_draws_that_do_not_follow_each_other_are_refused() -> None:
+    passes: list[int] = []
+
+    def loss(x: Tensor) -> Tensor:
+        passes.append(1)
+        x.device.seed(len(passes))
+        return (x * x.device.uniform(x.shape, dtype="float64")).sum()
+
+    with pytest.raises(ReplayError, match="random draws do not follow each other"):
+        flat_program(program(loss), parse_strategy("none"), NUMPY)
+
+
+def test_what_an_earlier_pass_left_in_memory_is_no_difference() -> None:
+    cycles: list[Tensor] = []
+
+    def loss(x: Tensor) -> Tensor:
+        cycles.append(x.exp())
+        return (cycles[-1] * x).sum()
+
+    assert_replayed(program(loss), ("none", "balanced"))
+
+
+def test_a_value_that_is_carried_over_to_the_next_pass_is_refused() -> None:
+    import numpy as np
+
+    carried: list[Tensor] = []
+
+    def loss(x: Tensor) -> Tensor:
+        before = carried.pop() if carried else x.device.tensor(np.ones(4))
+        carried.append((x * before).detach())
+        return (x * carried[0]).sum()
+
+    with pytest.raises(ReplayError, match="is not the same in every pass"):
         flat_program(program(loss), parse_strategy("none"), NUMPY)
 
 
@@ -147,19 +238,36 @@ def test_a_program_whose_parameters_are_made_anew_is_refused() -> None:
         flat_program(Rebinding(2, 4), parse_strategy("none"), NUMPY)
 
 
-def test_the_command_replays_and_says_what_it_peaks_at(
+def test_the_command_has_a_row_of_the_flat_program_beside_that_of_the_tape(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    run = ["run", "--n", "8", "--layers", "3", "--reps", "2", "--json"]
-    assert run_command([*run, "--replay"]) == 0
-    replayed = capsys.readouterr()
+    run = ["run", "--n", "8", "--layers", "3", "--reps", "2", "--replay"]
+    assert run_command([*run, "--fail-on", "replay balanced.peak_bytes > 1MiB", "--json"]) == 0
+    record = json.loads(capsys.readouterr().out)
+    rows = {(row["engine"], row["strategy"]): row for row in record["strategies"]}
+    assert list(rows) == [(e, s) for e in ("ckpt", "replay") for s in ("none", "balanced")]
+    for name in ("none", "balanced"):
+        tape, flat = rows["ckpt", name], rows["replay", name]
+        same = ("grad_sha256", "loss", "recomputed_by_op", "grad_sum_w0", "params_input_bytes")
+        assert [flat[key] for key in same] == [tape[key] for key in same]
+        assert flat["peak_bytes"] <= tape["peak_bytes"]
+        assert flat["agreement"]["agrees"]
+        assert flat["agreement"]["tolerance"] == 0.0
+        assert len(flat["total_s"]["samples"]) == 2
+        assert flat["own_ratio"] is not None
+
+
+def test_replay_is_a_row_of_every_point_and_in_the_line_that_measures_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    run = ["run", "--n", "4,8", "--layers", "2", "--memory-only", "--replay"]
     assert run_command(run) == 0
-    tape = json.loads(capsys.readouterr().out)
-    record = json.loads(replayed.out)
-    for one, other in zip(record["strategies"], tape["strategies"]):
-        assert one["grad_sha256"] == other["grad_sha256"]
-        assert one["recomputed_by_op"] == other["recomputed_by_op"]
-    assert any("none: times are of the flat program" in line for line in record["warnings"])
-    assert run_command([*run, "--replay", "--consume-grads"]) == 2
+    printed = capsys.readouterr()
+    assert printed.out.count("replay balanced") >= 2
+    again = next(line for line in printed.err.splitlines() if line.startswith("next: "))
+    assert "--replay" in again
+    assert "--engine" not in again
+    assert run_command([*run, "--consume-grads"]) == 2
     assert "--replay keeps every gradient" in capsys.readouterr().err

@@ -125,14 +125,17 @@ def test_times_that_follow_a_law_give_it_back() -> None:
 def test_the_interval_holds_a_new_time_as_often_as_it_says() -> None:
     """Six noisy times make a law, a seventh is to be in its interval: 95 % of 2,000."""
     drawn = random.Random(7)
-    held = 0
+    held = held_exponents = 0
     for _ in range(2000):
         known = {(n,): n**2.0 * math.exp(drawn.gauss(0, 0.05)) for n in (1.0, 2, 4, 8, 16, 32)}
         law = fitted(("n",), known)
         assert law is not None
         found = law.at((64.0,))
+        ((low, high),) = law.intervals
+        held_exponents += low <= 2.0 <= high
         held += found.low_s <= 64.0**2 * math.exp(drawn.gauss(0, 0.05)) <= found.high_s
     assert 0.93 <= held / 2000 <= 0.97
+    assert 0.93 <= held_exponents / 2000 <= 0.97
 
 
 def test_what_determines_no_law_gives_none() -> None:

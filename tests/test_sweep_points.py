@@ -11,8 +11,9 @@ from hypothesis import given, strategies as st
 from ckptcli.cli.main import run_command
 from ckptcli.cli.sweep_tasks import planned
 from ckptcli.errors import CkptError, UsageError
+from ckptcli.options.commands.run import RunOptions
 from ckptcli.options.commands.sweep import SweepOptions
-from ckptcli.options.listing import built
+from ckptcli.options.listing import built, options_of
 from ckptcli.sweep.tasks import files_in, key_of
 from ckptcli.sweep.where import Where
 
@@ -64,6 +65,12 @@ def test_what_is_no_condition_is_refused(text: str, message: str) -> None:
 def test_any_text_ends_in_a_truth_or_a_sentence(text: str) -> None:
     with suppress(UsageError):
         assert Where(text).holds(VALUES) in (True, False)
+
+
+def test_a_sweep_takes_what_a_run_takes() -> None:
+    """But for how much a screen of one run says."""
+    run, sweep = ({o.name for o in options_of(c)} for c in (RunOptions, SweepOptions))
+    assert run - sweep == {"verbose"}
 
 
 def swept(**values: object) -> list[dict[str, object]]:

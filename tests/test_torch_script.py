@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -14,7 +15,7 @@ import pytest
 import ckptcli.torch
 from ckptcli import Plan
 from ckptcli.cli.main import run_command
-from ckptcli.errors import MissingLibraryError, ProgramError, UnknownNameError
+from ckptcli.errors import MissingLibraryError, ProgramError, UnknownNameError, UsageError
 from ckptcli.measure.record_json import record_object
 from tests.backend_kit import NEEDS_TORCH
 from tests.test_torch_step import STEPS, made
@@ -184,6 +185,23 @@ def test_a_ledger_sees_a_checkpoint_of_the_users_own() -> None:
 
 @pytest.mark.slow
 @NEEDS_TORCH
+def test_a_gradient_that_is_asked_for_begins_a_backward_pass_too() -> None:
+    import torch
+
+    model, x = torch.nn.Sequential(torch.nn.Linear(32, 64), torch.nn.GELU()), torch.rand(8, 32)
+    for keywords in (False, True):
+        with ckptcli.torch.ledger(model) as account:
+            loss, weights = model(x).sum(), list(model.parameters())
+            if keywords:
+                torch.autograd.grad(outputs=loss, inputs=weights)
+            else:
+                torch.autograd.grad(loss, weights)
+        assert [(saved.op, saved.bytes) for saved in account.saved()] == [("addmm", 8 * 64 * 4)]
+        assert account.timeline()[-1].phase == "backward"
+
+
+@pytest.mark.slow
+@NEEDS_TORCH
 def test_pytorch_is_afterwards_as_it_was() -> None:
     import torch
     from torch.nn.modules import module as modules
@@ -211,3 +229,32 @@ def test_the_example_of_the_page_is_a_test_that_passes(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout
     assert " passed" in done.stdout
     assert run_command(["explain", "peak"]) == 0
+
+
+@pytest.mark.slow
+@NEEDS_TORCH
+@pytest.mark.parametrize("file", ["structures.py", "hooks.py"])
+def test_any_structure_has_the_account_that_the_command_gives_it(file: str) -> None:
+    """Lists, loops, stages, dropouts, hooks."""
+    from ckptcli.peers.module_request import ModuleRequest
+    from ckptcli.peers.torch_loading import load_module
+    from ckptcli.peers.torch_memory import module_memory
+    from ckptcli.peers.torch_module import ModuleNetwork
+
+    path = STEPS.with_name(file)
+    names = re.findall(r"^def (\w+)\(\)", path.read_text(), flags=re.MULTILINE)
+    compared = 0
+    for name in names[::2]:
+        try:
+            user = load_module(ModuleRequest(f"{path}:{name}"), 0)
+            network = ModuleNetwork(user, 0)
+            known = module_memory(network)
+        except UsageError:  # a case that is there to be refused
+            continue
+        for modules in ([user.module], []):
+            with ckptcli.torch.ledger(*modules) as account:
+                network.backward(network.forward())
+            assert account.peak == known.ledger_peak_bytes, name
+            assert sum(saved.bytes for saved in account.saved()) == known.saved_bytes, name
+            compared += 1
+    assert compared >= 4

@@ -86,13 +86,14 @@ def network_of(name: str) -> Any:
 
 @pytest.mark.slow
 @NEEDS_TORCH
-@pytest.mark.parametrize("name", ["trained", "instance", "accumulated", "low_rank"])
+@pytest.mark.parametrize("name", ["trained", "instance", "accumulated", "low_rank", "criterion"])
 def test_a_step_moves_parameters_as_a_script_does_and_is_undone(name: str) -> None:
     """Bit for bit what a loop in plain PyTorch gives, which ckpt has no part in."""
     import torch
 
     step, network = made(name), network_of(name)
-    trainable = [p for p in step.module.parameters() if p.requires_grad]
+    modules = [step.module, *([step.loss] if isinstance(step.loss, torch.nn.Module) else [])]
+    trainable = [p for part in modules for p in part.parameters() if p.requires_grad]
     is_made = isinstance(step.optimizer, torch.optim.Optimizer)
     optimizer = step.optimizer if is_made else step.optimizer(trainable)
     for _ in range(step.accumulate):
@@ -102,7 +103,7 @@ def test_a_step_moves_parameters_as_a_script_does_and_is_undone(name: str) -> No
 
     before = [p.detach().clone() for p in network.user.module.parameters()]
     network.step(gradients_of(network))
-    for expected, found in zip(step.module.parameters(), network.user.module.parameters()):
+    for expected, found in zip(trainable, network.user.parameters(), strict=True):
         assert torch.equal(expected, found)
     network.put_back()
     for expected, found in zip(before, network.user.module.parameters()):
@@ -112,7 +113,9 @@ def test_a_step_moves_parameters_as_a_script_does_and_is_undone(name: str) -> No
 
 @pytest.mark.slow
 @NEEDS_TORCH
-@pytest.mark.parametrize("name", ["trained", "instance", "accumulated", "low_rank", "clipped"])
+@pytest.mark.parametrize(
+    "name", ["trained", "instance", "accumulated", "low_rank", "clipped", "criterion"]
+)
 def test_every_strategy_is_trained(capsys: pytest.CaptureFixture[str], name: str) -> None:
     none, remat = profiled(capsys, f"{STEPS}:{name}", "-q")["strategies"]
     for row in (none, remat):
@@ -121,6 +124,21 @@ def test_every_strategy_is_trained(capsys: pytest.CaptureFixture[str], name: str
             assert sum(parts) == pytest.approx(total)
             assert min(parts) > 0
     assert (remat["agreement"]["loss_ulp"], remat["agreement"]["gradient_ulp"]) == (0.0, 0.0)
+
+
+@pytest.mark.slow
+@NEEDS_TORCH
+def test_a_loss_with_parameters_is_part_of_the_model(capsys: pytest.CaptureFixture[str]) -> None:
+    """Its parameter and its buffer count, and so does its gradient."""
+    plain = profiled(capsys, f"{STEPS}:step", "-q")["strategies"]
+    rows = profiled(capsys, f"{STEPS}:criterion", "-q")["strategies"]
+    for row, other in zip(rows, plain):
+        assert row["params_input_bytes"] == other["params_input_bytes"] + 4 + 10 * 4
+        found, known = phases_of(row)["backward"], phases_of(other)["backward"]
+        for phase, more in ((found["after_bytes"], 4), (known["after_bytes"], 0)):
+            assert phase["gradient of a parameter"] == 26664 + more
+    user = network_of("criterion").user
+    assert user.parameter_names()[-1] == "loss.scale"
 
 
 @pytest.mark.slow

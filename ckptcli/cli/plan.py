@@ -125,8 +125,9 @@ def _actions_file(options: ActionsOptions) -> AbstractContextManager[OutputFile 
 
 def _lines(plan: Plan) -> Iterator[bytes]:
     """An action a line, some thousand lines at once, made while they are written."""
-    assert plan.actions is not None
-    actions = iter(plan.actions())
+    from ckptcli.planning.making import written
+
+    actions = written(plan)
     while lines := [json.dumps(action) for action in islice(actions, LINES_A_WRITE)]:
         yield ("\n".join(lines) + "\n").encode()
 

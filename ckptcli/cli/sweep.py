@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ckptcli.measure.conditions import Condition
     from ckptcli.options.commands.sweep import SweepOptions
     from ckptcli.options.sweeping import ResultOptions
-    from ckptcli.report.sweep_files import Swept
+    from ckptcli.report.swept import Swept
     from ckptcli.sweep.engines.base import Engine
     from ckptcli.sweep.result import SweepResult
     from ckptcli.sweep.store import Store
@@ -91,7 +91,8 @@ def _swept(
     stops: Stops,
 ) -> int:
     from ckptcli.cli.exports import Exports
-    from ckptcli.report.sweep_files import Swept, sweep_exporter_for
+    from ckptcli.report.sweep_files import sweep_exporter_for
+    from ckptcli.report.swept import Swept
     from ckptcli.sweep.laws.of_sweep import laws_of
     from ckptcli.sweep.result import SweepResult
 
@@ -154,7 +155,7 @@ def _engine(options: SweepOptions) -> Engine:
             raise UsageError(f"{flag} has no effect on --on {place}", f"add --on {owner}")
     path = options.results.out_path
     request = Request(
-        options.rounds.memory_only,
+        options.rounds.memory_only or options.shapes.is_fake,
         options.rounds.timeout_s,
         of.scheduler,
         None if path is None else Path(path),
@@ -181,7 +182,8 @@ def _print(options: SweepOptions, swept: Swept) -> None:
     from ckptcli.cli.screens import open_screen
     from ckptcli.report.sweep_console import render_sweep
 
-    text = render_sweep(swept.sweep, swept.laws, open_screen(options.screen))
+    screen = open_screen(options.screen)
+    text = render_sweep(swept.sweep, swept.laws, screen, quiet=options.notes.quiet)
     click.echo(text, nl=False, color=True)
 
 

@@ -16,7 +16,7 @@ from ckptcli.cli.programs import check_dtypes, open_programs, program_notes
 from ckptcli.cli.strategy_choice import check_layers, parse_strategies, perturbed_strategies
 from ckptcli.cli.subjects.base import Profile
 from ckptcli.errors import UsageError
-from ckptcli.measure import OURS
+from ckptcli.measure import OURS, REPLAY
 from ckptcli.workloads.registry import points_of
 
 if TYPE_CHECKING:
@@ -49,6 +49,7 @@ class WorkloadProfile(Profile):
         names = [strategy.name for strategy in self._strategies]
         engine_names = options.peers.engine_names
         engines = [name for name in dict.fromkeys(engine_names) if name != OURS]
+        engines = [*([REPLAY] if options.replaying.replay else []), *engines]
         self.row_names = [*names, *(f"{engine} {name}" for engine in engines for name in names)]
         self.has_reference = len(self.row_names) > 1 and (
             REFERENCE in names or self._reference is not None

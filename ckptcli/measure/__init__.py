@@ -2,3 +2,6 @@
 
 OURS = "ckpt"
 """What `--engine` and records call this program's own engine."""
+
+REPLAY = "replay"
+"""What records call the flat programs of its passes, whose rows are another engine's."""

@@ -110,7 +110,7 @@ def _held_only_reason(memory: Memory, held: Pair) -> str:
 
 
 def _no_effect_reason(row: Row, base: Row) -> str:
-    if row.trace is None:
+    if row.trace is None or not row.trace.nodes:
         return _no_effect_elsewhere(row, base)
     constants = [node for node in row.trace.nodes if node.held_for_constants]
     if constants:

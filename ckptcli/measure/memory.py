@@ -252,9 +252,10 @@ class Memory:
         """What kernels need on top of the exact peak, bytes: a bound, of a PyTorch module what its
         allocator tells; null if not known.
         """
+        exact = self.ledger_peak_bytes
         if self.traced_peak_forward_bytes is None or self.traced_peak_backward_bytes is None:
             return None
-        return (self.peak_bytes or 0) - (self.ledger_peak_bytes or 0)
+        return None if exact is None else (self.peak_bytes or 0) - exact
 
     @property
     @derived

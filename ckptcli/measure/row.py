@@ -50,7 +50,7 @@ class Outcome:
         loss: The loss, without unit.
         grad_sum_w0: The sum of the first weight's gradient, without unit; null if there is none.
         grad_sha256: SHA-256 over the bits of all gradients, in hexadecimal digits; null for another
-            engine, whose bits say nothing beside ckpt's.
+            library, whose bits say nothing beside ckpt's.
         recomputed_by_op: Values computed again by op, a count each; of another engine the ops that
             it is asked about alone, null if it does not tell.
         grad_within_spread: On a library that is not deterministic: other bits, but no further from
@@ -203,7 +203,8 @@ class Row:
         reference: Whether it was added only to compare with.
         point: Where its program stands among several, the value of each option that has several
             by the option's name, such as {"layers": 4}; empty where there is one program.
-        engine: Name, as in `--engine`; ckpt's own is `ckpt`.
+        engine: Name, as in `--engine`; ckpt's own is `ckpt`, and `replay` that of its passes as
+            flat programs.
         library: Name and version of the library that computes, for people.
         threads: Threads that the library computes with; null if it does not tell.
         reason: Why there are no figures, for people; null if there are.

@@ -12,7 +12,7 @@ from typing import Annotated
 
 from ckptcli.measure.fields import Bytes, Count, Positive, Seconds, Words
 
-PassPhase = Annotated[str, Words(("forward", "recompute", "backward"))]
+PassPhase = Annotated[str, Words(("forward", "recompute", "backward", "step"))]
 Fate = Annotated[str, Words(("parameter", "input", "saved", "recomputed", "dropped", "output"))]
 Shape = Sequence[Count]
 NodeIds = Sequence[Count]
@@ -20,16 +20,18 @@ NodeIds = Sequence[Count]
 
 @dataclass(frozen=True, slots=True)
 class TimelinePoint:
-    """One op of the memory pass.
+    """One op of the memory pass, of a PyTorch module one storage that it made.
 
     Attributes:
         phase: Part of the pass.
-        node: Node id.
+        node: Node id; null for what belongs to none.
         op: Op.
         high_bytes: The most that was live while it ran, bytes.
         end_bytes: Live after it, bytes.
         start_s: Start, seconds from the start of the memory pass, which is slower than a timed one.
         end_s: End, seconds from the start of the memory pass.
+        module: Of a PyTorch module, the part that ran, or whose backward did, by its path; empty
+            elsewhere.
     """
 
     phase: PassPhase
@@ -39,6 +41,7 @@ class TimelinePoint:
     end_bytes: Bytes
     start_s: Seconds
     end_s: Seconds
+    module: str = ""
 
 
 @dataclass(frozen=True, slots=True)

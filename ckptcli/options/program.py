@@ -168,11 +168,11 @@ class GradientOptions(Options):
 
 
 class ReplayOptions(Options):
-    """What runs a pass that is timed."""
+    """What else runs a pass."""
 
     replay: bool = option(
         False,
-        "Time each strategy as a flat program, recorded once: no tape, the same bits.",
+        "A row more for each strategy: its pass as a flat program, without a tape, bit for bit.",
         subjects=frozenset({WORKLOAD}),
     )
 

@@ -77,16 +77,31 @@ class Packed:
     payload: bytes
 
 
-class PeerNetwork(Subject, Protocol):
-    """The network under one strategy in one library; `backward` returns the pass's result.
+class TimedNetwork(Subject, Protocol):
+    """What is timed beside ckpt's own passes; `backward` returns the pass's result.
 
     Attributes:
         splits: whether forward and backward are two programs, so that each has a time.
+    """
+
+    splits: bool
+
+    def packed(self) -> Packed | None:
+        """The compiled program for another process; None where nothing is compiled.
+
+        Raises:
+            NoPeer: it cannot be moved to another process.
+        """
+
+
+class PeerNetwork(TimedNetwork, Protocol):
+    """The network under one strategy in one library.
+
+    Attributes:
         tolerance: how far loss and gradients may be from ckpt's, as a share of the largest element.
         untold: why nobody sees what values it computes again; empty where `recomputed_values` does.
     """
 
-    splits: bool
     tolerance: float
     untold: str
 
@@ -102,34 +117,17 @@ class PeerNetwork(Subject, Protocol):
     def recomputed_values(self) -> Sequence[Again]:
         """What one pass computed again, value by value; nothing where `untold` says why."""
 
-    def packed(self) -> Packed | None:
-        """The compiled program for another process; None where nothing is compiled.
 
-        Raises:
-            NoPeer: it cannot be moved to another process.
-        """
-
-
-class Engine(Protocol):
-    """A library that runs workloads.
+class Runner(Protocol):
+    """What runs the passes of rows beside ckpt's own.
 
     Attributes:
-        name: what `--engine` calls it.
-        summary: one line for help and docs.
-        library: the module to import.
-        extra: the extra of ckptcli that installs it.
-        programs: what programs of workloads register under that it runs.
+        name: what records call it.
         waits_for_threads: whether its threads wait for each other at the end of every op.
-        copies_arrays: whether a network has a copy of the workload's parameters and input.
     """
 
     name: ClassVar[str]
-    summary: ClassVar[str]
-    library: ClassVar[str]
-    extra: ClassVar[str]
-    programs: ClassVar[str]
     waits_for_threads: ClassVar[bool]
-    copies_arrays: ClassVar[bool]
 
     @property
     def version(self) -> str:
@@ -139,11 +137,29 @@ class Engine(Protocol):
     def threads(self) -> int | None:
         """How many threads it computes with; None if it does not tell."""
 
-    def with_threads(self, count: int | None) -> AbstractContextManager[str | None]:
-        """Inside, compute with `count` threads, None as they are. Yields a warning or None."""
-
     def is_out_of_memory(self, error: BaseException) -> bool:
         """Whether `error` says that there is not enough memory."""
+
+
+class Engine(Runner, Protocol):
+    """A library that runs workloads; `--engine` calls it by its name.
+
+    Attributes:
+        summary: one line for help and docs.
+        library: the module to import.
+        extra: the extra of ckptcli that installs it.
+        programs: what programs of workloads register under that it runs.
+        copies_arrays: whether a network has a copy of the workload's parameters and input.
+    """
+
+    summary: ClassVar[str]
+    library: ClassVar[str]
+    extra: ClassVar[str]
+    programs: ClassVar[str]
+    copies_arrays: ClassVar[bool]
+
+    def with_threads(self, count: int | None) -> AbstractContextManager[str | None]:
+        """Inside, compute with `count` threads, None as they are. Yields a warning or None."""
 
     def network(self, workload: Workload, regions: Sequence[LayerRegion]) -> PeerNetwork:
         """The workload, whose layers are grouped into `regions`; one of `workloads_of` it.

@@ -11,6 +11,7 @@ Source: `torch/csrc/autograd/function.h`, `sequence_nr`; `torch/utils/checkpoint
 
 from __future__ import annotations
 
+import time
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -44,6 +45,7 @@ class Birth:
         op: what made it, as in `aten.NAME`; "" for what was there before the pass.
         lines: the user's line that led to it and the innermost, as `lines_here` has them.
         born, died: ticks of the account; it is not live any more at `died`.
+        born_s: when that was, seconds from any start.
         step: the number of the backward step that made it.
         outlives_step: whether another step saw it: a gradient, or what was handed on otherwise.
         why: what it is, where the account was told: a parameter, an input.
@@ -57,6 +59,7 @@ class Birth:
     op: str
     lines: tuple[str, str]
     born: int
+    born_s: float
     died: int | None = None
     step: int | None = None
     outlives_step: bool = True
@@ -165,6 +168,7 @@ class Account(StorageLedger):
             self._op,
             lines,
             self.tick,
+            time.perf_counter(),
             step=step,
             why=self._why,
         )

@@ -35,9 +35,9 @@ class _Counted:
     def memory(self) -> Memory:
         account, network, user = self._account, self._network, self._network.user
         optimizer = user.optimizer
-        account.enter(user.module.parameters(), "parameter")
+        account.enter((parameter for _, parameter in user.named_parameters()), "parameter")
         account.enter([] if optimizer is None else optimizer.state(), "optimizer")
-        account.enter(user.module.buffers(), "buffer")
+        account.enter(user.buffers(), "buffer")
         account.enter(user.input_tensors(), "input")
         begin, known = account.tick, account.bytes_by_why(account.tick)
         watched = counted(

@@ -125,10 +125,16 @@ class BlockSets:
 
     def seconds(self) -> tuple[list[float], float]:
         """Of each block how long its forward takes, and the whole; medians."""
-        self._watched(perf_counter)
-        runs = [self._watched(perf_counter) for _ in range(FORWARDS)]
+        self._watched(self._now_s)
+        runs = [self._watched(self._now_s) for _ in range(FORWARDS)]
         of_blocks = [median(times) for times in zip(*(times for times, _ in runs))]
         return of_blocks, median(whole for _, whole in runs)
+
+    def _now_s(self) -> float:
+        """The clock, once the device has done what it was given."""
+        if self._user.device.type == "cuda":
+            torch.cuda.synchronize(self._user.device)
+        return perf_counter()
 
     def _watched(self, read: Any) -> tuple[list[float], float]:
         """How far a meter moves while each block runs in a forward, and over all of it."""

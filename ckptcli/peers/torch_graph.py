@@ -29,6 +29,25 @@ _NOT_LOOKED_INTO = (torch.nn.Module, type, types.ModuleType, types.FunctionType)
 def held_by_steps(roots: Iterable[Any]) -> dict[int, list[str]]:
     """Key of a storage -> the names of the steps that hold it, from these steps down."""
     found: dict[int, list[str]] = {}
+    for step in _steps(roots):
+        for saved in _saved_in(step):
+            for holder, packed in ((step.name(), saved.data), (CHECKPOINT, _in_checkpoint(saved))):
+                for key in keys_in(packed):
+                    found.setdefault(key, []).append(holder)
+    return found
+
+
+def tensors_in_steps(roots: Iterable[Any]) -> Iterator[torch.Tensor]:
+    """The tensors that the steps hold, from these steps down."""
+    for step in _steps(roots):
+        for saved in _saved_in(step):
+            for leaf in tree_leaves((saved.data, _in_checkpoint(saved))):
+                if isinstance(leaf, torch.Tensor):
+                    yield leaf
+
+
+def _steps(roots: Iterable[Any]) -> Iterator[Any]:
+    """Each step once, from these down."""
     seen: set[Any] = set()
     waiting = list(roots)
     while waiting:
@@ -36,12 +55,8 @@ def held_by_steps(roots: Iterable[Any]) -> dict[int, list[str]]:
         if step is None or step in seen:
             continue
         seen.add(step)
-        for saved in _saved_in(step):
-            for holder, packed in ((step.name(), saved.data), (CHECKPOINT, _in_checkpoint(saved))):
-                for key in keys_in(packed):
-                    found.setdefault(key, []).append(holder)
+        yield step
         waiting += [parent for parent, _ in step.next_functions][::-1]
-    return found
 
 
 def keys_in(values: Any) -> Iterator[int]:

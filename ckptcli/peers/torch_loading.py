@@ -12,6 +12,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Mapping
 from dataclasses import fields, replace
+from typing import Any
 
 import torch
 
@@ -33,6 +34,7 @@ _CONTRACT = (
     "it returns (module, input), a ckptcli.torch.Step, a module with an attribute "
     "`example_input`, or a module alone beside --input 4x3x224x224"
 )
+_TIMED = ("cpu", "cuda")
 _FIELDS = [field.name for field in fields(Step)]
 
 
@@ -70,22 +72,37 @@ def another(user: UserModule, seed: int, shares: bool) -> UserModule:
     if not _parts(user.module).isdisjoint(_parts(other.module)):
         return _copied(user, shares)
     with running(user.text, SMALLER):
-        other.module.load_state_dict(user.module.state_dict())
+        for own, made in zip(_modules(user), _modules(other)):
+            made.load_state_dict(own.state_dict())
     if shares:
         _share(user.module, other.module)
-    optimizer = user.optimizer if shares else other.optimizer
-    return replace(user, step=replace(user.step, module=other.module), optimizer=optimizer)
+        return replace(user, step=_with(user, other.module, user.step.loss))
+    loss = _modules(other)[1] if len(_modules(other)) > 1 else user.step.loss
+    return replace(user, step=_with(user, other.module, loss), optimizer=other.optimizer)
 
 
 def _copied(user: UserModule, shares: bool) -> UserModule:
-    """Another copy of the module, and of its optimizer unless parameters are shared."""
+    """Another copy of the module, of its loss and optimizer too unless parameters are shared."""
+    loss, optimizer = user.step.loss, user.optimizer
     with running(user.text, SMALLER):
         if shares:
-            module, optimizer = copy.deepcopy(user.module), user.optimizer
+            module = copy.deepcopy(user.module)
             _share(user.module, module)
+        elif isinstance(loss, torch.nn.Module):
+            module, loss, optimizer = copy.deepcopy((user.module, loss, optimizer))
         else:
-            module, optimizer = copy.deepcopy((user.module, user.optimizer))
-    return replace(user, step=replace(user.step, module=module), optimizer=optimizer)
+            module, optimizer = copy.deepcopy((user.module, optimizer))
+    return replace(user, step=_with(user, module, loss), optimizer=optimizer)
+
+
+def _with(user: UserModule, module: torch.nn.Module, loss: Any) -> Step:
+    return replace(user.step, module=module, loss=loss)
+
+
+def _modules(user: UserModule) -> list[torch.nn.Module]:
+    """The module, and the loss that is one."""
+    loss = user.step.loss
+    return [user.module, *([loss] if isinstance(loss, torch.nn.Module) else [])]
 
 
 def _share(module: torch.nn.Module, other: torch.nn.Module) -> None:
@@ -127,8 +144,9 @@ def _opened(user: UserModule) -> UserModule:
     if given is None:
         return user
     with running(user.text, SMALLER):
-        optimizer = made_optimizer(given, user.module)
-    return replace(user, optimizer=StepOptimizer(optimizer, user.module, user.text))
+        parameters = [parameter for _, parameter in user.named_parameters()]
+        optimizer = made_optimizer(given, parameters)
+    return replace(user, optimizer=StepOptimizer(optimizer, parameters, user.text))
 
 
 def _step_in(request: ModuleRequest, made: object) -> Step:
@@ -184,21 +202,27 @@ def _check(user: UserModule) -> None:
             "requires none",
             "leave `requires_grad` on for one",
         )
-    _check_is_on_cpu(user)
+    _check_device(user)
 
 
-def _check_is_on_cpu(user: UserModule) -> None:
-    """Refuse a device whose work would go on after the clock is read.
+def _check_device(user: UserModule) -> None:
+    """Refuse what cannot be timed: a device without a clock of its own, or several.
 
     Raises:
         UsageError: the module or its input is on one.
     """
-    away = next((tensor for tensor in user.own_tensors() if tensor.device.type != "cpu"), None)
+    devices = list(dict.fromkeys(tensor.device for tensor in user.own_tensors()))
+    away = next((device for device in devices if device.type not in _TIMED), None)
     if away is not None:
         raise UsageError(
-            f"`{user.text}` gives a module or an input on `{away.device}`: a module is timed on "
-            "the CPU alone",
+            f"`{user.text}` gives a module or an input on `{away}`: a module is timed on "
+            "the CPU or a CUDA device",
             "leave the module and its input on the CPU",
+        )
+    if len(devices) > 1:
+        raise UsageError(
+            f"`{user.text}` gives a module and an input on {' and '.join(map(str, devices))}",
+            "put both on one device",
         )
 
 

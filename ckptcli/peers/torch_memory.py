@@ -12,30 +12,44 @@ from dataclasses import replace
 from ckptcli.measure.memory import Memory, PeakLive
 from ckptcli.measure.rounds import collector_off
 from ckptcli.measure.subject import whole_pass
+from ckptcli.measure.trace import Trace
 from ckptcli.peers.torch_account import BACKWARD, RECOMPUTE, Account
 from ckptcli.peers.torch_account_pass import account_pass
 from ckptcli.peers.torch_allocator import Rises, allocator_rises
 from ckptcli.peers.torch_arguments import ARGUMENT, Arguments
+from ckptcli.peers.torch_compiled import CompiledNetwork
 from ckptcli.peers.torch_holders import HolderAccount
 from ckptcli.peers.torch_ledger import counting
 from ckptcli.peers.torch_module import ModuleNetwork
+from ckptcli.peers.torch_timeline import trace_of
 
 
 def module_memory(network: ModuleNetwork, has_elements: bool = True) -> Memory:
     """What one pass of a module takes, and what was live at its peak; some more are run. Without
-    elements there is no allocator to ask.
+    elements there is no allocator to ask, and of one that is compiled nobody watches the tensors.
     """
-    if not has_elements:  # nor anything that is set up at first use
+    return module_pass(network, has_elements)[0]
+
+
+def module_pass(network: ModuleNetwork, has_elements: bool = True) -> tuple[Memory, Trace | None]:
+    """The same, and the pass as it went; None where nobody watches."""
+    if isinstance(network, CompiledNetwork):
+        return network.memory(), None
+    if not has_elements:
+        if network.has_step:
+            whole_pass(network)  # an optimizer makes its state in its first step
         with collector_off(), Account() as account, account.following(network.user.module):
             memory = account_pass(account, network)
-        return replace(memory, peak_live=_with_holders(account, network))
+        found = replace(memory, peak_live=_with_holders(account, network))
+        return found, trace_of(account.history)
     with (
         counting(Account, lambda: whole_pass(network)) as account,
         account.following(network.user.module),
     ):
         memory = account_pass(account, network)
     memory = _with_workspace(memory, allocator_rises(network))
-    return replace(memory, peak_live=_with_holders(account, network))
+    found = replace(memory, peak_live=_with_holders(account, network))
+    return found, trace_of(account.history)
 
 
 def bytes_by_op(network: ModuleNetwork) -> Counter[str]:
@@ -61,6 +75,8 @@ def _with_workspace(memory: Memory, rises: Rises | None) -> Memory:
         traced_peak_forward_bytes=before_bytes + rises.forward_bytes,
         traced_peak_backward_bytes=before_bytes + rises.backward_bytes,
         traced_peak_step_bytes=None if step is None else before_bytes + step,
+        allocator_forward=rises.forward,
+        allocator_backward=rises.backward,
     )
 
 

@@ -17,6 +17,7 @@ import numpy as np
 import torch
 from torch.utils._pytree import tree_leaves
 
+from ckptcli.peers.agreement import TOLERANCES
 from ckptcli.peers.base import Values
 from ckptcli.peers.module_request import ModuleRequest
 from ckptcli.peers.module_step import Step
@@ -55,18 +56,39 @@ class UserModule:
         return module
 
     @property
+    def device(self) -> torch.device:
+        """Where the module is, and its input."""
+        return next(iter(self.own_tensors())).device
+
+    @property
     def title(self) -> str:
         """`FILE.py:MAKE, Net with 1,234 parameters`."""
         count = sum(parameter.numel() for parameter in self.module.parameters())
         return f"{self.text}, {type(self.module).__name__} with {count:,} parameters"
 
+    def named_parameters(self) -> list[tuple[str, torch.nn.Parameter]]:
+        """By their paths; those of a loss that is a module too, behind `loss.`."""
+        loss = self.step.loss
+        own = list(self.module.named_parameters())
+        if not isinstance(loss, torch.nn.Module):
+            return own
+        known = {id(parameter) for _, parameter in own}
+        others = [(f"loss.{name}", p) for name, p in loss.named_parameters() if id(p) not in known]
+        return own + others
+
+    def buffers(self) -> list[torch.Tensor]:
+        """Of the module, and of a loss that is one."""
+        loss = self.step.loss
+        others = loss.buffers() if isinstance(loss, torch.nn.Module) else ()
+        return [*self.module.buffers(), *others]
+
     def parameters(self) -> list[torch.nn.Parameter]:
         """Those that require a gradient."""
-        return [p for p in self.module.parameters() if p.requires_grad]
+        return [p for _, p in self.named_parameters() if p.requires_grad]
 
     def parameter_names(self) -> list[str]:
         """The paths of `parameters()`, and what the input's leaves are called."""
-        names = [name for name, p in self.module.named_parameters() if p.requires_grad]
+        names = [name for name, p in self.named_parameters() if p.requires_grad]
         return [*names, *(f"input {i}" for i, _ in enumerate(self.input_leaves()))]
 
     @property
@@ -81,7 +103,7 @@ class UserModule:
 
     def state(self) -> list[torch.Tensor]:
         """Parameters and buffers."""
-        return [*self.module.parameters(), *self.module.buffers()]
+        return [*(parameter for _, parameter in self.named_parameters()), *self.buffers()]
 
     def input_tensors(self) -> list[torch.Tensor]:
         """The tensors in the input and the batch, each once."""
@@ -104,6 +126,7 @@ class ModuleNetwork:
     """
 
     splits = True
+    is_compiled = False
 
     def __init__(self, user: UserModule, seed: int, has_own_checkpoints: bool = False) -> None:
         """`has_own_checkpoints` is whether those that the module makes itself are left on."""
@@ -114,6 +137,7 @@ class ModuleNetwork:
         self.has_step = user.optimizer is not None
         self._losses: list[torch.Tensor] = []
         self._output: object = None
+        self._call: Callable[..., Any] = user.module
         self._own = nullcontext if has_own_checkpoints else without_own_checkpoints
         self._leaves = [*user.parameters(), *user.input_leaves()]
 
@@ -134,7 +158,7 @@ class ModuleNetwork:
         if not self._losses:
             set_random_states(self.seed)
         with self._own():
-            output = step.module(*step.arguments, **step.kwargs)
+            output = self._call(*step.arguments, **step.kwargs)
             if step.loss is None:
                 loss, self.loss_terms = loss_and_terms(output, self.user.text)
             else:
@@ -187,6 +211,11 @@ class ModuleNetwork:
         """The dtype that `values` has: float64, or float32 for all others."""
         kinds = {leaf.dtype for leaf in self._leaves}
         return "float64" if kinds <= {torch.float64, torch.complex128} else "float32"
+
+    @property
+    def tolerance(self) -> float:
+        """How far loss and gradients may be from the reference's, as a share."""
+        return TOLERANCES[self.dtype]
 
     def check(self, result: Any) -> float | None:
         first = next((gradient for gradient in result[1] if gradient is not None), None)

@@ -16,25 +16,25 @@ from ckptcli.errors import UsageError
 from ckptcli.units import count
 
 
-def made_optimizer(given: Any, module: torch.nn.Module) -> Any:
+def made_optimizer(given: Any, parameters: Sequence[torch.nn.Parameter]) -> Any:
     """An instance as it is, or what is made of the parameters that require a gradient."""
     if hasattr(given, "step") and not isinstance(given, type):
         return given
-    return given([parameter for parameter in module.parameters() if parameter.requires_grad])
+    return given([parameter for parameter in parameters if parameter.requires_grad])
 
 
 class StepOptimizer:
-    """An optimizer over parameters of a module.
+    """An optimizer over some parameters.
 
     Attributes:
         optimizer: the user's.
     """
 
-    def __init__(self, optimizer: Any, module: torch.nn.Module, text: str) -> None:
-        """`text` is what an error calls the module.
+    def __init__(self, optimizer: Any, parameters: Sequence[torch.nn.Parameter], text: str) -> None:
+        """`parameters` are those of the step that an error calls `text`.
 
         Raises:
-            UsageError: it takes no steps, or is over what is no parameter of the module.
+            UsageError: it takes no steps, or is over what is none of the parameters.
         """
         if not callable(getattr(optimizer, "step", None)):
             raise UsageError(
@@ -42,16 +42,17 @@ class StepOptimizer:
                 "step()",
                 "give an optimizer of torch.optim, or what makes one of parameters",
             )
-        known = {id(parameter) for parameter in module.parameters()}
+        known = set(map(id, parameters))
         others = [moved for moved in _moved(optimizer) if id(moved) not in known]
         if others:
             raise UsageError(
                 f"the optimizer of `{text}` moves {count(len(others), 'tensor')} that the module "
                 "does not have as a parameter",
-                "make it over the parameters of the module that the step names",
+                "make it over the parameters of the module that the step names, or of its loss, if "
+                "that is a module",
             )
         self.optimizer = optimizer
-        self._parameters = [p for p in module.parameters() if p.requires_grad]
+        self._parameters = [p for p in parameters if p.requires_grad]
         self._before: list[tuple[torch.Tensor, torch.Tensor]] | None = None
 
     @property

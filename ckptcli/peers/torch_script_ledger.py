@@ -1,8 +1,8 @@
 """An account of what a script runs, whatever it is: forward, backward, an optimizer's step.
 
 PyTorch tells of every module that is called, and of every optimizer's step; where a backward pass
-begins says `torch.autograd.backward`, which is wrapped meanwhile. A storage from before is counted
-from the beginning once an op is given it.
+begins say `torch.autograd.backward` and `grad`, which are wrapped meanwhile. A storage from before
+is counted from the beginning once an op is given it.
 
 Invariant: PyTorch is afterwards as it was, and the account changes no more.
 """
@@ -35,6 +35,10 @@ from ckptcli.peers.torch_optimizer import state_of
 from ckptcli.peers.torch_paths import WHOLE
 from ckptcli.peers.torch_saved import saved_storage
 from ckptcli.peers.torch_storages import storage_key, storages
+from ckptcli.peers.torch_timeline import moments
+
+_BACKWARD = ("backward", "grad")
+"""Of `torch.autograd`, what begins a backward pass."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,14 +87,10 @@ class ScriptLedger(Account):
 
     def timeline(self) -> Sequence[Moment]:
         """What was live after each storage was made, in order."""
-        changes = [(birth.born, birth.size_bytes, birth) for birth in self.history]
-        changes += [(b.died, -b.size_bytes, b) for b in self.history if b.died is not None]
-        moments, live_bytes = [], 0
-        for _, change_bytes, birth in sorted(changes, key=lambda change: change[0]):
-            live_bytes += change_bytes
-            if change_bytes > 0 and birth.op:
-                moments.append(Moment(birth.phase, birth.path, birth.op, live_bytes))
-        return moments
+        return [
+            Moment(birth.phase, birth.path, birth.op, live_bytes)
+            for birth, live_bytes in moments(self.history)
+        ]
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Run the op; what it is given and was there before is counted from the beginning."""
@@ -115,12 +115,14 @@ class ScriptLedger(Account):
             register_optimizer_step_pre_hook(self._step_begins),
             register_optimizer_step_post_hook(self._step_ends),
         ]
-        backward = torch.autograd.backward
-        torch.autograd.backward = partial(self._backward, backward)
+        before = {name: getattr(torch.autograd, name) for name in _BACKWARD}
+        for name, function in before.items():
+            setattr(torch.autograd, name, partial(self._backward, function))
         try:
             yield
         finally:
-            torch.autograd.backward = backward
+            for name, function in before.items():
+                setattr(torch.autograd, name, function)
             for handle in handles:
                 handle.remove()
             if self._saved is None:
@@ -170,13 +172,16 @@ class ScriptLedger(Account):
         self._outside = FORWARD
         self.are(state_of(optimizer), "optimizer")
 
-    def _backward(self, backward: Callable[..., Any], tensors: Any, *rest: Any, **more: Any) -> Any:
-        """In place of `torch.autograd.backward`; one inside another is a checkpoint's."""
+    def _backward(self, backward: Callable[..., Any], *given: Any, **named: Any) -> Any:
+        """In place of `torch.autograd.backward` and `grad`, whose first argument are the roots; one
+        inside another is a checkpoint's.
+        """
         if self.phase not in (FORWARD, STEP):
-            return backward(tensors, *rest, **more)
+            return backward(*given, **named)
+        roots = given[0] if given else named.get("tensors", named.get("outputs"))
         self._was_there(self._gradients(), "gradient of a parameter")
-        self._end_forward([leaf for leaf in tree_leaves(tensors) if torch.is_tensor(leaf)])
-        result = backward(tensors, *rest, **more)
+        self._end_forward([leaf for leaf in tree_leaves(roots) if torch.is_tensor(leaf)])
+        result = backward(*given, **named)
         self.are(self._gradients(), "gradient of a parameter")
         return result
 

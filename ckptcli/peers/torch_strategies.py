@@ -12,15 +12,16 @@ import torch
 
 from ckptcli.checkpoint.strategies.base import Strategy
 from ckptcli.peers.base import NoPeer, elsewhere
-from ckptcli.peers.module_strategies import FRAMEWORK, NONE, OFFLOAD, OWN, ModuleStrategy
+from ckptcli.peers.module_strategies import COMPILE, FRAMEWORK, NONE, OFFLOAD, OWN, ModuleStrategy
 from ckptcli.peers.torch_blocks import in_another
+from ckptcli.peers.torch_compiled import CompiledNetwork
 from ckptcli.peers.torch_loading import another
 from ckptcli.peers.torch_module import ModuleNetwork, UserModule
 from ckptcli.peers.torch_own import turn_on_framework
 from ckptcli.peers.torch_regions import checkpoint_regions, module_regions
 from ckptcli.peers.torch_storages import storage_key, storages
 from ckptcli.peers.torch_trial import Trial
-from ckptcli.units import size
+from ckptcli.units import count, size
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +31,7 @@ class Opened:
     Attributes:
         counterpart: in words what it is, where the name does not say so.
         regions: the paths of the parts under each checkpoint.
+        compile_s: what compiling took, seconds; None where nothing is compiled.
         is_loop: whether blocks that the module's own loop calls are called together.
     """
 
@@ -37,6 +39,7 @@ class Opened:
     counterpart: str = ""
     regions: Sequence[Sequence[str]] = ()
     is_loop: bool = False
+    compile_s: float | None = None
 
 
 def network_of(strategy: ModuleStrategy, plain: UserModule, trial: Trial, seed: int) -> Opened:
@@ -50,7 +53,16 @@ def network_of(strategy: ModuleStrategy, plain: UserModule, trial: Trial, seed: 
         return Opened(ModuleNetwork(plain, seed))
     if strategy.grouping is not None:
         return _checkpointed(strategy, strategy.grouping, plain, trial, seed)
+    if strategy.keyword == COMPILE:
+        return _compiled(strategy, plain, trial, seed)
     return _BY_KEYWORD[strategy.keyword](plain, trial, seed)
+
+
+def _compiled(strategy: ModuleStrategy, plain: UserModule, trial: Trial, seed: int) -> Opened:
+    network = CompiledNetwork(another(plain, seed, trial.can_share), seed, strategy.budget)
+    graphs = count(network.graphs, "graph")
+    what = f"torch.compile, {graphs} of the module with the checkpoints that it makes itself"
+    return Opened(network, what, compile_s=network.compile_s)
 
 
 def _own(plain: UserModule, trial: Trial, seed: int) -> Opened:

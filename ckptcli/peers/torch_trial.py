@@ -136,7 +136,7 @@ def tried(user: UserModule, seed: int, wanted: str | None = None, has_values: bo
 
 
 def _digests(user: UserModule) -> list[bytes]:
-    return [digest(parameter) for parameter in user.module.parameters()]
+    return [digest(parameter) for _, parameter in user.named_parameters()]
 
 
 def restore_buffers(module: torch.nn.Module, buffers: Mapping[str, torch.Tensor]) -> None:

@@ -12,6 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 from heapq import heappop, heappush
 
 from ckptcli.planning.dag_view import DagView
+from ckptcli.planning.problems.base import Number
 
 NEVER = 1 << 60
 
@@ -48,12 +49,17 @@ class Eviction:
         budget: int,
         ranks: Mapping[int, int],
         held: Collection[int] | None = None,
+        below: Number | None = None,
     ) -> None:
-        """`held`, where given, has all that is not let go after its last use in forward."""
+        """`held`, where given, has all that is not let go after its last use in forward; a way
+        that costs `below` or more is given up.
+        """
         self.moves: list[int] = []
         self.live = 0
         self._view, self._uses, self._budget = uses.view, uses, budget
         self._ranks = ranks
+        self._below = below
+        self._cost: Number = 0
         count = len(uses.view.size)
         self._resident = [False] * count
         self._is_done = [False] * count
@@ -63,7 +69,7 @@ class Eviction:
         self._dropped = {} if held is None else _dropped(uses, held)
 
     def run(self) -> list[int] | None:
-        """The moves, or None where something does not fit beside what it needs."""
+        """The moves, or None where something does not fit beside what it needs, or costs more."""
         for place, v in enumerate(self._uses.order):
             self._now = place
             if not self._is_done[v] and not self._make(v):
@@ -104,6 +110,9 @@ class Eviction:
 
     def _compute(self, v: int) -> bool:
         view = self._view
+        self._cost += view.cost[v]
+        if self._below is not None and self._cost >= self._below:
+            return False
         if not self._has_room(view.size[v] + view.workspace[v]):
             return False
         for parent in view.parents[v]:

@@ -8,7 +8,7 @@ divides the number of a cut, segments of segments, of which as many levels are h
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import accumulate
+from itertools import accumulate, chain
 from math import log
 
 from ckptcli.planning.dag_view import DagView
@@ -17,25 +17,21 @@ from ckptcli.planning.problems.base import Number
 Ranks = Mapping[int, int]
 """Of values that are no equals; any other has 0."""
 
-LARGE = 20_000
-"""A graph of so many nodes leaves time for few rankings."""
-
 DEAR_SHARES = (0.5, 0.1, 0.01)
 """A value is dear that costs so much of the dearest for its size."""
 
 
 def hints(view: DagView, order: Sequence[int], budget: int) -> Iterator[Ranks]:
-    """Rankings to try, those first that do well most often; all of a graph that is not large."""
+    """Rankings to try, those first that do well most often, and never badly."""
     dear = [_dear(view, share) for share in DEAR_SHARES]
     known: list[Ranks] = []
     cuts = _cuts(view, order)
     nested = {v: 2 + _twos(number) for number, cut in enumerate(cuts, 1) for v in cut}
-    several = [dear[0], {**dear[0], **nested}]
-    if len(order) > LARGE:
-        several.reverse()
-    else:
-        several += [{}, *dear[1:]]
-    several += [{**dear[0], **_every(cuts, step)} for step in _steps(view, cuts, budget)]
+    several = chain(
+        ({**dear[0], **nested}, dear[0]),
+        ({**dear[0], **_every(cuts, step)} for step in _steps(view, cuts, budget)),
+        ({}, *dear[1:]),
+    )
     for ranks in several:
         if ranks not in known:
             known.append(ranks)

@@ -37,14 +37,14 @@ class Left:
         wanted: what they are made of, in the stretches of an order one after the other, each with
             the least cost of what is computed again after it.
         useful: all that may have a use, for computing something again too.
-        later: what the order has after the first of them.
+        open: what of it may be computed, by its order and by what it needs that is computed once.
     """
 
     cost: Number
     sure: int
     wanted: Sequence[tuple[int, Number]]
     useful: int
-    later: int
+    open: int
 
 
 class DagSearch:
@@ -120,7 +120,11 @@ class DagSearch:
         waiting = [1 << v for v in self._order or () if not done >> v & 1]
         of = self._stretches
         stretched = [(wanted, 0)] if of is None else of.left(done, wanted)
-        return Left(cost, sure, stretched, useful, sum(waiting[1:]))
+        later = sum(waiting[1:])
+        open_ = (useful | sure) & ~(later | self._once & done)
+        missing = self._once & ~done
+        may_be = sum(1 << v for v in _nodes(open_) if not self._parents[v] & missing)
+        return Left(cost, sure, stretched, useful, may_be)
 
     def _bound(self, state: State) -> Number | None:
         done, resident = state
@@ -164,10 +168,9 @@ class DagSearch:
 
     def _possible(self, done: int, resident: int) -> Iterator[int]:
         """The nodes whose operands are resident and whose result has a use."""
-        left = self.left(done)
-        open_ = (left.useful | left.sure) & ~(resident | left.later | self._once & done)
-        for v in _nodes(open_):
-            if not self._parents[v] & ~resident:
+        parents, absent = self._parents, ~resident
+        for v in _nodes(self.left(done).open & absent):
+            if not parents[v] & absent:
                 yield v
 
     def _live(self, resident: int) -> int:

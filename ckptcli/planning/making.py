@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from ckptcli.errors import PlanError
+from ckptcli.planning.actions import Action
 from ckptcli.planning.floors import floor_of
 from ckptcli.planning.plan import MOST_ACTIONS, Attempt, Plan
 from ckptcli.planning.planners.base import Draft, Floor, Planner, Request
 from ckptcli.planning.planners.registry import AUTO, planners_for
 from ckptcli.planning.play.base import Played, play
+from ckptcli.planning.play.steps import Game
 from ckptcli.planning.problems.base import Number, Problem
+from ckptcli.planning.problems.steps import StepsProblem
 
 FLOOR_SHARE = 0.2
 """The part of the time that the bound of each action gets."""
@@ -62,6 +66,28 @@ def judged(problem: Problem, request: Request, name: str, draft: Draft) -> Plan:
         limits=draft.limits,
         min_budget=played.peak,
     )
+
+
+def written(plan: Plan) -> Iterator[Action]:
+    """The actions of a feasible plan; one that was too long to play is played as they are made.
+
+    Raises:
+        PlanError: it is not possible, or does not cost what was said.
+    """
+    assert plan.actions is not None
+    if not isinstance(plan.problem, StepsProblem) or (plan.length or 0) <= MOST_ACTIONS:
+        yield from plan.actions()
+        return
+    game = Game(plan.problem)
+    for action in plan.actions():
+        game.do(action)
+        yield action
+    played = game.end()
+    if (played.cost, played.peak) != (plan.cost, plan.peak):
+        raise PlanError(
+            f"the schedule of `{plan.planner}` costs {played.cost} with a peak of {played.peak}, "
+            f"not {plan.cost} with {plan.peak}"
+        )
 
 
 class _Asking:

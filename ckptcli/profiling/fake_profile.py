@@ -32,9 +32,10 @@ if TYPE_CHECKING:
 SMALL_BYTES = 1 << 28
 """A module whose peak is no higher is run for real once, beside its shapes."""
 
-_STOPPED = "shapes only, nothing to time"
+SHAPES_ONLY = "shapes only"
+_STOPPED = f"{SHAPES_ONLY}, nothing to time"
 KERNELS = (
-    "shapes only: nothing is computed, timed or compared, and ops are those of PyTorch's CPU "
+    f"{SHAPES_ONLY}: nothing is computed, timed or compared, and ops are those of PyTorch's CPU "
     "kernels; another device may run others, as for attention"
 )
 _BY_VALUES = "DataDependent", "DynamicOutputShape"
@@ -63,7 +64,7 @@ def profile_shapes(
     from ckptcli.peers.torch_trial import tried
 
     origin = read_origin(command)
-    with told_as_values(request.text), shapes_only():
+    with values_refused(request.text), shapes_only():
         plain = load_module(request, plan.seed)
         trial = tried(plain, plan.seed, request.blocks, has_values=False)
         network = ModuleNetwork(plain, plan.seed)
@@ -77,7 +78,7 @@ def profile_shapes(
         by_op = bytes_by_op(network) if _is_small(passes[0]) else None
     workload = workload_of(plain, trial.blocks)
     run = OwnRun(
-        {**workload, "title": f"{plain.title}, shapes only"},
+        {**workload, "title": f"{plain.title}, {SHAPES_ONLY}"},
         "Torch(Cpu)",
         engine.version,
         plan,
@@ -97,7 +98,7 @@ def profile_shapes(
 
 def _account(this: ModulePass, plain: UserModule) -> ModulePass:
     """The row with its memory, or with the reason why there is none."""
-    from ckptcli.peers.torch_memory import module_memory
+    from ckptcli.peers.torch_memory import module_pass
     from ckptcli.peers.torch_module import SMALLER
     from ckptcli.peers.torch_trial import why_not_again
 
@@ -105,11 +106,11 @@ def _account(this: ModulePass, plain: UserModule) -> ModulePass:
         return this
     try:
         with running(plain.text, SMALLER):
-            memory = module_memory(this.network, has_elements=False)
+            memory, trace = module_pass(this.network, has_elements=False)
     except (ProgramError, OutputError) as error:
         row = without_figures(this.row, why_not_again(error, plain))
         return ModulePass(replace(row, failed=isinstance(error, ProgramError)))
-    return replace(this, row=replace(this.row, memory=memory))
+    return replace(this, row=replace(this.row, memory=memory, trace=trace))
 
 
 def _is_small(this: ModulePass) -> bool:
@@ -143,7 +144,7 @@ def _held_by_op(calls: Sequence[Call]) -> Iterator[str]:
 
 
 @contextmanager
-def told_as_values(text: str) -> Iterator[None]:
+def values_refused(text: str) -> Iterator[None]:
     """Inside, what shapes cannot tell is refused as such.
 
     Raises:

@@ -17,7 +17,7 @@ from typing import Any
 from ckptcli import units
 from ckptcli.measure.compiled import Compiled, Plan
 from ckptcli.measure.machine import available_bytes
-from ckptcli.peers.base import NoPeer, Packed, PeerNetwork
+from ckptcli.peers.base import NoPeer, Packed, TimedNetwork
 from ckptcli.profiling.parent import child_command, ending_pipe
 
 PATIENCE_S = 300.0
@@ -28,7 +28,7 @@ COPIES = 4
 """Of the arguments, while they go to a child: written down, sent, read, and as they are used."""
 
 
-def in_fresh_process(network: PeerNetwork, compiled: Compiled) -> Compiled:
+def in_fresh_process(network: TimedNetwork, compiled: Compiled) -> Compiled:
     """`compiled` with the figures of a fresh process, or with the reason why there are none."""
     try:
         if (plan := compiled.plan) is not None:

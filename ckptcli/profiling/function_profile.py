@@ -75,6 +75,7 @@ class Expected:
 class _Pass(PeerPass):
     """One strategy in one engine: its program and network, and the row so far."""
 
+    network: PeerNetwork | None
     program: FunctionProgram | None = None
     values: Values | None = None
     expected: Expected | None = None

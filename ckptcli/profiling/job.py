@@ -273,20 +273,24 @@ class Job:
             check_limit(strategy.name, measured.memory, self.limit_bytes)
             self.passes.append(measured)
             if self.workload.replays:
-                self._note_replay(strategy, measured)
+                self._run_replay(strategy, measured, workspace)
             return
         except PassOutOfMemory as error:
             failure = error.failures[0]
         self._leave_out(failure)
 
-    def _note_replay(self, strategy: Strategy, measured: MemoryPass) -> None:
-        from ckptcli.profiling.replayed_pass import replay_note, replayed_peak_bytes
+    def _run_replay(self, strategy: Strategy, tape: MemoryPass, workspace: bool) -> None:
+        """The same strategy as a flat program, a row of its own."""
+        from ckptcli.profiling.replayed_pass import replayed_pass
 
-        replayed = replayed_peak_bytes(self.workload, strategy, self.device.backend)
-        memory = measured.memory
-        peaks = (memory.ledger_peak_forward_bytes or 0, memory.ledger_peak_backward_bytes or 0)
-        tape_bytes = max(peaks) - (memory.params_input_bytes or 0)
-        self.notes.append(replay_note(strategy.name, replayed, tape_bytes))
+        peer = replayed_pass(self.workload, self.device, strategy, tape, workspace)
+        if peer.row.memory is not None:
+            try:
+                check_limit(peer.name, peer.row.memory, self.limit_bytes)
+            except PassOutOfMemory as error:
+                peer.fail(error.failures[0])
+        self.peers.append(peer)
+        self.failures += [] if peer.failure is None else [peer.failure]
 
     def _leave_out(self, failure: Failure) -> None:
         """Go on without a strategy or a peer that does not fit, and without what it left in memory.

@@ -56,7 +56,7 @@ def _copies(
     """How many networks have parameters and input of their own, beside the first."""
     dtype = str(workload.settings.get("dtype", "float32"))
     shares = backend is None or (backend.is_cpu and DTYPES[dtype].host == dtype)
-    ours = 0 if shares else len(strategies) - 1
+    ours = 0 if shares else len(strategies) * (1 + workload.replays) - 1
     copying = sum(engine.copies_arrays for engine in engines)
     return ours + (copying * _counterparts(strategies, workload) if copying else 0)
 

@@ -10,7 +10,7 @@ import hashlib
 import math
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -184,7 +184,7 @@ class _Account:
         unused = [n for n, tensor in result.parameters.items() if gradients.wrt(tensor) is None]
         return MemoryPass(
             memory,
-            _outcome(
+            outcome_of_pass(
                 Pass(loss, gradients, result, opened.strategy), recorder.recomputed_by_op, workload
             ),
             recorder.cost(),
@@ -224,7 +224,8 @@ def _unused_lints(unused: Sequence[str], parameters: int) -> Iterator[str]:
         )
 
 
-def _outcome(done: Pass, recomputed_by_op: Counter[str], workload: Workload) -> Outcome:
+def outcome_of_pass(done: Pass, recomputed_by_op: Mapping[str, int], workload: Workload) -> Outcome:
+    """What a pass of ckpt's own computed, on the tape or as a flat program."""
     exact = workload.exact
     return Outcome(
         loss=done.loss,

@@ -18,10 +18,11 @@ from ckptcli.checkpoint.user_code import running
 from ckptcli.errors import OutputError, ProgramError
 from ckptcli.measure.check import Check, WrongGradient
 from ckptcli.measure.wrong_values import OpValue
-from ckptcli.peers.agreement import TOLERANCES, agreement, share_apart, wrong_gradient
+from ckptcli.peers.agreement import agreement, share_apart, wrong_gradient
 from ckptcli.peers.base import Engine, Values
 from ckptcli.peers.module_request import ModuleRequest
 from ckptcli.peers.module_strategies import NONE, OWN, ModuleStrategy, module_strategies
+from ckptcli.peers.torch_compiled import UNWATCHED
 from ckptcli.peers.torch_loading import load_module
 from ckptcli.peers.torch_module import SMALLER, ModuleNetwork
 from ckptcli.peers.torch_recheck import Differing, Recorder
@@ -83,6 +84,8 @@ class CheckedModule:
         network = this.network
         if network is None:
             return Check(strategy.name, self._engine.name, this.row.reason)
+        if network.is_compiled:
+            return Check(strategy.name, self._engine.name, UNWATCHED)
         try:
             with running(self.user.text, SMALLER):
                 with _keeping_buffers(network):
@@ -105,7 +108,7 @@ class CheckedModule:
                 expected,
                 found,
                 network.dtype,
-                TOLERANCES[network.dtype],
+                network.tolerance,
                 f"{self._engine.name} {NONE}",
             ),
             spread=spread,

@@ -19,7 +19,7 @@ from ckptcli.planning.blocks.plan import Block, ModulePlan, Snippet
 from ckptcli.planning.blocks.search import Found, Search
 from ckptcli.planning.blocks.sets import SetPass
 from ckptcli.planning.tape.measured import Measured
-from ckptcli.profiling.fake_profile import KERNELS, told_as_values
+from ckptcli.profiling.fake_profile import KERNELS, SHAPES_ONLY, values_refused
 from ckptcli.profiling.module_profile import profile_module
 from ckptcli.profiling.own_program import Tell
 
@@ -69,7 +69,7 @@ def plan_module(request: PlanRequest, tell: Tell) -> tuple[ModulePlan, list[str]
         raise UsageError("--cost time needs times, and --fake has none", "use --cost flops")
     with ExitStack() as stack:
         if request.is_fake:
-            stack.enter_context(told_as_values(request.module.text))
+            stack.enter_context(values_refused(request.module.text))
             stack.enter_context(shapes_only())
         user = load_module(request.module, request.seed)
         trial = tried(user, request.seed, request.module.blocks, has_values=not request.is_fake)
@@ -115,7 +115,7 @@ class _Planning:
         named = {frozenset(p.chosen) for p in (*frontier, found.lowest, *_known(found.best))}
         predicted = found.predicted_bytes
         return ModulePlan(
-            title=self._user.title + (", shapes only" if self._request.is_fake else ""),
+            title=self._user.title + (f", {SHAPES_ONLY}" if self._request.is_fake else ""),
             budget=self._request.budget,
             base_bytes=self._sets.base_bytes,
             cost_unit=self._request.cost_unit,

@@ -15,7 +15,7 @@ from ckptcli.measure.rounds import Plan
 from ckptcli.measure.row import Row
 from ckptcli.measure.stability import read_load, stability_warnings
 from ckptcli.measure.subject import gradients_of
-from ckptcli.peers.agreement import TOLERANCES, agreement
+from ckptcli.peers.agreement import agreement
 from ckptcli.peers.base import Engine, NoPeer, Values
 from ckptcli.peers.module_request import ModuleRequest
 from ckptcli.peers.module_strategies import OWN, ModuleStrategy
@@ -52,6 +52,7 @@ def profile_module(
         UsageError: no module with an input on the CPU.
         ProgramError: the module fails, or does something else each time.
     """
+    from ckptcli.backends.torch_backend import TorchBackend
     from ckptcli.peers.torch_loading import load_module
     from ckptcli.peers.torch_module import SMALLER
     from ckptcli.peers.torch_trial import tried
@@ -60,17 +61,18 @@ def profile_module(
     origin = read_origin(command)
     plain = load_module(request, plan.seed)
     trial = tried(plain, plan.seed, request.blocks)
-    blocks = trial.blocks
+    blocks, backend = trial.blocks, TorchBackend(str(plain.device))
     strategies = [s for s in strategies if s.is_asked or s.name != OWN or trial.own_checkpoints]
     run = OwnRun(
         workload_of(plain, blocks),
-        "Torch(Cpu)",
+        backend.label,
         engine.version,
         plan,
         threshold,
         config or {},
         origin,
         children=blocks.paths,
+        clock=backend.clock(),
     )
     passes = [opened(strategy, plain, trial, engine, plan.seed) for strategy in strategies]
     passes = list(_compared(passes))
@@ -112,12 +114,14 @@ class ModulePass:
 
     def measure(self) -> None:
         """Fill in what one pass holds."""
-        from ckptcli.peers.torch_memory import module_memory
+        from ckptcli.peers.torch_memory import module_pass
 
         if self.network is not None:
-            memory = module_memory(self.network)
-            rise_bytes = resident_rise_bytes(self.network)
-            self.row = replace(self.row, memory=replace(memory, process_peak_bytes=rise_bytes))
+            memory, trace = module_pass(self.network)
+            on_host = self.network.user.device.type == "cpu"
+            rise_bytes = resident_rise_bytes(self.network) if on_host else None
+            memory = replace(memory, process_peak_bytes=rise_bytes)
+            self.row = replace(self.row, memory=memory, trace=trace)
 
     def hold_against(self, expected: Values | None) -> Values:
         """The values of one pass, held against these; for None against themselves."""
@@ -127,11 +131,12 @@ class ModulePass:
         values = network.values(result)
         names = network.user.parameter_names()
         self.divergence = tuple(divergence(self.row.strategy, values, names))
-        tolerance = TOLERANCES[network.dtype]
         self.row = replace(
             self.row,
             outcome=outcome_of(values, network.check(result), None),
-            agreement=agreement(expected or values, values, network.dtype, tolerance, REFERENCE),
+            agreement=agreement(
+                expected or values, values, network.dtype, network.tolerance, REFERENCE
+            ),
         )
         return values
 
@@ -147,7 +152,12 @@ def opened(
         found = network_of(strategy, plain, trial, seed)
     except NoPeer as reason:
         return ModulePass(without_figures(row, str(reason)))
-    row = replace(row, regions=found.regions, counterpart=found.counterpart or None)
+    row = replace(
+        row,
+        regions=found.regions,
+        counterpart=found.counterpart or None,
+        compile_s=found.compile_s,
+    )
     return ModulePass(row, found.network, is_loop=found.is_loop)
 
 

@@ -6,6 +6,7 @@ has no network has a row that says why.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
@@ -16,7 +17,7 @@ from ckptcli.measure.analysis import analysed
 from ckptcli.measure.machine import read_machine
 from ckptcli.measure.origin import Origin
 from ckptcli.measure.record import RunRecord
-from ckptcli.measure.rounds import Plan, Rounds, run_rounds
+from ckptcli.measure.rounds import Clock, Plan, Rounds, run_rounds
 from ckptcli.measure.row import Row
 from ckptcli.measure.subject import Subject
 from ckptcli.peers.base import Values
@@ -51,6 +52,7 @@ class OwnRun:
         library: name and version of the library.
         notes: what puts the figures in doubt, for people.
         children: what strategies group, by path.
+        clock: seconds from any start, that wait for the device.
     """
 
     workload: dict[str, object]
@@ -62,6 +64,7 @@ class OwnRun:
     origin: Origin
     notes: Sequence[str] = ()
     children: Sequence[str] = ()
+    clock: Clock = time.perf_counter
 
     def measured(self, passes: Sequence[OwnPass], tell: Tell, finished: Finished | None) -> Rounds:
         """One watched pass of each, then the rounds; `finished` gets the record after each."""
@@ -72,6 +75,7 @@ class OwnRun:
             {this.row.name: this.network for this in passes if this.network is not None},
             self.plan,
             reference=passes[0].row.name,
+            clock=self.clock,
             between=lambda done, most: tell("timing", done, most),
             finished=None
             if finished is None

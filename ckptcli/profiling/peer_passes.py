@@ -25,6 +25,8 @@ from ckptcli.peers.base import (
     Engine,
     NoPeer,
     PeerNetwork,
+    Runner,
+    TimedNetwork,
     Values,
     elsewhere,
     engines as known_engines,
@@ -62,15 +64,16 @@ class Own:
 
 
 class PeerPass:
-    """One strategy in one library, a subject of the rounds: its network, and the row so far.
+    """One strategy in one library, or as a flat program: its network, and the row so far. It is a
+    subject of the rounds.
 
     Without a network there is no peer: the row says why, and `failure` if memory ran out.
     """
 
-    def __init__(self, engine: Engine, strategy: Named) -> None:
+    def __init__(self, engine: Runner, strategy: Named) -> None:
         self.engine = engine
         self.row = empty_row(engine, strategy)
-        self.network: PeerNetwork | None = None
+        self.network: TimedNetwork | None = None
         self.failure: Failure | None = None
 
     @property
@@ -292,7 +295,7 @@ def _peer_pass(
     peer, values = PeerPass(engine, strategy), None
     try:
         with told_as_failure(engine, peer.name, lambda: _phase(peer)):
-            values = _measure(peer, strategy, workload, own, plain)
+            values = _measure(peer, engine, strategy, workload, own, plain)
     except NoPeer as reason:
         peer.leave_out(str(reason))
     except PassOutOfMemory as error:
@@ -305,11 +308,16 @@ def _phase(peer: PeerPass) -> str:
 
 
 def _measure(
-    peer: PeerPass, strategy: Strategy, workload: Workload, own: Own, plain: Values | None
+    peer: PeerPass,
+    engine: Engine,
+    strategy: Strategy,
+    workload: Workload,
+    own: Own,
+    plain: Values | None,
 ) -> Values:
     """Fill in the row."""
     there = elsewhere(strategy, workload.layer_count)
-    network = peer.network = peer.engine.network(workload, there.regions)
+    network = peer.network = engine.network(workload, there.regions)
     measured = network.measure()
     result = network.backward(network.forward())
     values = network.values(result)
@@ -330,6 +338,6 @@ def _measure(
         agreement=agreement(own.values, values, dtype, tolerance),
         plain_agreement=None
         if plain is None
-        else agreement(plain, values, dtype, tolerance, f"{peer.engine.name} {PLAIN}"),
+        else agreement(plain, values, dtype, tolerance, f"{engine.name} {PLAIN}"),
     )
     return values

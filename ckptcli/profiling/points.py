@@ -94,7 +94,7 @@ def profile_points(
 
 def _share(of: Surroundings, programs: int) -> Plan:
     """The rounds of one of so many programs."""
-    rows = len(of.strategies) * (1 + len(of.engines))
+    rows = len(of.strategies) * (1 + len(of.engines) + bool(of.config.get("replay")))
     least = fewest_samples(max(1, (rows - 1) * programs))
     time_s = of.plan.max_time_s / programs
     return replace(of.plan, max_time_s=time_s, least=max(of.plan.least, least))

@@ -10,7 +10,7 @@ from ckptcli.measure.rounds import Rounds
 from ckptcli.measure.row import Outcome, Passes, Row
 
 if TYPE_CHECKING:
-    from ckptcli.peers.base import Engine, Values
+    from ckptcli.peers.base import Runner, Values
 
 
 class Named(Protocol):
@@ -20,7 +20,7 @@ class Named(Protocol):
     def name(self) -> str: ...
 
 
-def empty_row(engine: Engine, strategy: Named) -> Row:
+def empty_row(engine: Runner, strategy: Named) -> Row:
     """The row of a strategy in a library, before anything is known of it."""
     return Row(
         strategy=strategy.name,

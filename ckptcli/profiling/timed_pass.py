@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ckptcli.autodiff.device import Device
 from ckptcli.autodiff.gradients import Gradients
-from ckptcli.backends.base import Backend
 from ckptcli.checkpoint.strategies.base import Strategy
 from ckptcli.passes.consumed import keeping
-from ckptcli.passes.run import OpenedPass, open_pass
+from ckptcli.passes.run import open_pass
 from ckptcli.profiling.memory_pass import gradient_sum
 from ckptcli.profiling.out_of_memory import raise_told, told_as_failure
 from ckptcli.workloads.base import ForwardResult, Workload
-
-if TYPE_CHECKING:
-    from ckptcli.replay.flat_program import FlatProgram
 
 
 class TimedPass:
@@ -26,7 +20,9 @@ class TimedPass:
         self._strategy = strategy.name
         self._shown_parameter = workload.shown_parameter
         with told_as_failure(self._backend, self._strategy, lambda: "loading"):
-            opened = _opened(workload, strategy, self._backend)
+            opened = open_pass(
+                workload, strategy, self._backend, consumed=keeping(workload.shown_parameter)
+            )
         self._forward, self._backward = opened.forward, opened.backward
 
     def forward(self) -> ForwardResult:
@@ -44,12 +40,3 @@ class TimedPass:
     def check(self, result: tuple[ForwardResult, Gradients]) -> float | None:
         forward, gradients = result
         return gradient_sum(gradients, forward, self._shown_parameter)
-
-
-def _opened(workload: Workload, strategy: Strategy, backend: Backend) -> OpenedPass | FlatProgram:
-    """The pass on the tape, or its flat program."""
-    if not workload.replays:
-        return open_pass(workload, strategy, backend, consumed=keeping(workload.shown_parameter))
-    from ckptcli.replay.flat_program import flat_program
-
-    return flat_program(workload, strategy, backend)

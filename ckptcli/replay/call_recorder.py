@@ -15,9 +15,19 @@ from ckptcli.backends.host_copy import HostCopy
 from ckptcli.backends.ledger import NAMESPACE_FACTS
 from ckptcli.backends.random_keys import RandomKey
 from ckptcli.errors import ReplayError
-from ckptcli.replay.instructions import Argument, Constant, Draw, Instruction, Several, Value
+from ckptcli.replay.instructions import (
+    Argument,
+    Constant,
+    Draw,
+    Instruction,
+    Layout,
+    Several,
+    Value,
+    data_of,
+)
 
-READS = "a flat program computes no Python number of its values"
+TAKES_DATA = frozenset({"asarray", "asindices", "asbool", "array_like"})
+"""Functions whose first argument may be data of the host."""
 
 
 class CallRecorder:
@@ -25,27 +35,29 @@ class CallRecorder:
 
     Attributes:
         calls: those of the half that is recorded; None while nothing is.
-        externals: number -> array, of what was there before the pass.
-        draws: the keys of the pass, in the order in which they came first.
+        externals: number -> array, of what was there before the pass and is used in it.
+        draws: the keys of the pass and their numbers, in the order in which they came first.
+        layouts: number -> how the value lies in memory.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, namespace: Namespace) -> None:
+        self.layouts: dict[int, Layout] = {}
+        self._namespace = namespace
+        self._blocks: dict[int, int] = {}
+        self._owners: dict[int, weakref.ref[Any]] = {}
         self.calls: list[Instruction] | None = None
         self.externals: dict[int, Any] = {}
-        self.draws: list[RandomKey] = []
+        self.draws: dict[RandomKey, int] = {}
         self._numbers: dict[int, int] = {}
-        self._references: dict[int, weakref.ref[Any]] = {}
+        self._alive: dict[int, weakref.ref[Any]] = {}
         self._count = 0
 
     def begin(self) -> None:
-        """A pass begins: numbers and draws from the start; what lives is there before it."""
-        alive = [reference() for reference in self._references.values()]
+        """A pass begins: numbers and draws from the start."""
         self._numbers.clear()
-        self._references.clear()
-        self.externals, self.draws, self._count = {}, [], 0
-        for array in alive:
-            if array is not None:
-                self.externals[self.number_made(array)] = array
+        self._blocks.clear()
+        self._owners.clear()
+        self.externals, self.draws, self.layouts, self._count = {}, {}, {}, 0
 
     def half(self) -> list[Instruction]:
         """Begin the next half; returns the list of its calls."""
@@ -55,29 +67,55 @@ class CallRecorder:
     def number_made(self, value: Any) -> int:
         """The number of a value that a call returned: a new one, or its own if it was there."""
         key = id(value)
-        if key not in self._numbers:
-            self._numbers[key] = self._count
-            self._references[key] = weakref.ref(value, lambda _: self._forget(key))
-            self._count += 1
-        return self._numbers[key]
+        if key not in self._alive:
+            self._alive[key] = weakref.ref(value, lambda _: self._forget(key))
+        return self._numbers[key] if key in self._numbers else self._next(key, value)
 
     def number_of(self, value: Any) -> int:
-        """The number of a value that is known.
+        """The number of a value that a call made, in the pass or before it.
 
         Raises:
             ReplayError: an array that no call made.
         """
-        number = self._numbers.get(id(value))
-        if number is None:
+        key = id(value)
+        if key in self._numbers:
+            return self._numbers[key]
+        if key not in self._alive:
             raise ReplayError(
                 f"an array of shape {list(value.shape)} was made past the backend's functions",
                 "run without --replay",
             )
+        number = self._next(key, value)
+        self.externals[number] = value
         return number
+
+    def _next(self, key: int, value: Any) -> int:
+        self._numbers[key] = number = self._count
+        self._count += 1
+        self._lay_out(number, value)
+        return number
+
+    def _lay_out(self, number: int, value: Any) -> None:
+        """Note where a value lies; nothing of a library whose arrays have no `strides`."""
+        if not isinstance(getattr(value, "strides", None), tuple):
+            return
+        owner = self._namespace.storage_of(value)
+        key = id(owner)
+        if key not in self._blocks:
+            self._blocks[key] = number
+            self._owners[key] = weakref.ref(owner, lambda _: self._forget_block(key))
+        _, _, storage_bytes = self._namespace.storage_layout(value)
+        form = (value.shape, self._namespace.dtype_name(value), value.strides)
+        is_whole = self._namespace.nbytes(value) == storage_bytes
+        self.layouts[number] = Layout(self._blocks[key], form, is_whole)
+
+    def _forget_block(self, key: int) -> None:
+        self._blocks.pop(key, None)
+        self._owners.pop(key, None)
 
     def _forget(self, key: int) -> None:
         self._numbers.pop(key, None)
-        self._references.pop(key, None)
+        self._alive.pop(key, None)
 
     def note(
         self, function: str, args: tuple[Any, ...], kwargs: dict[str, Any], call: Callable[[], Any]
@@ -88,7 +126,7 @@ class CallRecorder:
             for made in _values(result):
                 self.number_made(made)
             return result
-        arguments = tuple(map(self._argument, args))
+        arguments = self._arguments(function, args)
         named = tuple(map(self._argument, kwargs.values()))
         result = call()
         made = _values(result)
@@ -98,13 +136,16 @@ class CallRecorder:
             self.calls.append(Instruction(function, arguments, names, named, numbers, is_one))
         return result
 
+    def _arguments(self, function: str, args: tuple[Any, ...]) -> tuple[Argument, ...]:
+        if function in TAKES_DATA and id(args[0]) not in self._numbers:
+            return (data_of(args[0]), *map(self._argument, args[1:]))
+        return tuple(map(self._argument, args))
+
     def _argument(self, value: Any) -> Argument:
         if _is_value(value):
             return Value(self.number_of(value))
         if isinstance(value, RandomKey):
-            if value not in self.draws:
-                self.draws.append(value)
-            return Draw(self.draws.index(value))
+            return Draw(self.draws.setdefault(value, len(self.draws)))
         if isinstance(value, tuple | list):
             return Several(tuple(map(self._argument, value)), isinstance(value, list))
         return Constant(value)
@@ -165,24 +206,17 @@ class CallBackend(Backend):
     def asarray(self, data: Any, dtype: str | None, copy: bool) -> Array:
         note, inner = self._recorder.note, self._inner
         array: Array = note(
-            "asarray", (_Data(data), dtype, copy), {}, lambda: inner.asarray(data, dtype, copy)
+            "asarray", (data, dtype, copy), {}, lambda: inner.asarray(data, dtype, copy)
         )
         return array
 
     def to_numpy(self, array: Array) -> Any:
         if self._recorder.calls is not None:
-            raise ReplayError(f"the program reads a value inside its pass: {READS}")
+            raise ReplayError(
+                "the program reads a value inside its pass, which --replay would not read again",
+                "run without --replay",
+            )
         return self._inner.to_numpy(array)
 
     def storage_values(self, storage: Any, dtype: str) -> Any:
         return self._inner.storage_values(storage, dtype)
-
-
-class _Data:
-    """Data of the host, the same only if it is the same object."""
-
-    def __init__(self, data: Any) -> None:
-        self.data = data
-
-    def __repr__(self) -> str:
-        return f"data at {id(self.data)}"

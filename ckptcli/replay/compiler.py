@@ -1,7 +1,8 @@
 """Makes Python source of a recording: two functions, one for each half.
 
 Every value is a local variable and is set to None behind its last use, so that memory is let go of
-as on the tape, or sooner: what the program's own variables held is not held here.
+as on the tape, or sooner: what the program's own variables held is not held here. Where the memory
+of an operand is dead, the result is written over it.
 
 Invariant: calls stand in the order of the recording, so that every bit is that of the tape.
 """
@@ -13,9 +14,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from ckptcli.backends.base import Backend
+from ckptcli.replay.in_place import operands_of, overwritten
 from ckptcli.replay.instructions import (
     Argument,
-    Constant,
     Draw,
     Instruction,
     Recording,
@@ -57,6 +58,7 @@ class _Writer:
             f"v{number}": array for number, array in recording.externals.items()
         }
         self.functions: dict[str, str] = {}
+        self.overwritten = overwritten(recording)
 
     def source(self) -> Source:
         recording = self.recording
@@ -65,8 +67,8 @@ class _Writer:
         needed = {n for call in recording.backward for n in call.uses()}
         live = sorted((needed | {*gradients}) & made - {recording.root})
         crossing = [recording.root, *live]
-        forward = self._body(recording.forward, set(crossing))
-        backward = self._body(recording.backward, set(gradients))
+        forward = self._body(recording.forward, set(crossing), 0)
+        backward = self._body(recording.backward, set(gradients), len(recording.forward))
         names = ", ".join(f"v{n}" for n in crossing)
         lines = [
             "def forward(keys):",
@@ -86,14 +88,15 @@ class _Writer:
         dead = [n for n in crossing if n not in needed and n not in kept]
         return [_let_go(dead)] if dead else []
 
-    def _body(self, calls: Sequence[Instruction], kept: set[int]) -> list[str]:
+    def _body(self, calls: Sequence[Instruction], kept: set[int], first: int) -> list[str]:
+        """The lines of one half, whose first call has this number in the whole pass."""
         last: dict[int, int] = {}
         for index, call in enumerate(calls):
             for number in (*call.uses(), *call.results):
                 last[number] = index
         lines = []
         for index, call in enumerate(calls):
-            lines.append(f"    {self._results(call)} = {self._call(call)}")
+            lines.append(f"    {self._results(call)} = {self._call(call, first + index)}")
             touched = dict.fromkeys((*call.uses(), *call.results))
             dead = [
                 number
@@ -110,7 +113,7 @@ class _Writer:
         names = ", ".join(f"v{number}" for number in call.results)
         return names if call.is_one else f"[{names}]"
 
-    def _call(self, call: Instruction) -> str:
+    def _call(self, call: Instruction, number: int) -> str:
         if call.function not in self.functions:
             name = f"f_{call.function}"
             self.functions[call.function] = name
@@ -120,6 +123,9 @@ class _Writer:
                 else getattr(self.backend.namespace, call.function)
             )
         arguments = [self._argument(argument) for argument in call.arguments]
+        over = self.overwritten.get(number)
+        if over is not None:
+            arguments = [*arguments[: len(operands_of(call))], f"v{over}"]
         arguments += [
             f"{name}={self._argument(argument)}" for name, argument in zip(call.names, call.named)
         ]
@@ -133,10 +139,9 @@ class _Writer:
         if isinstance(argument, Several):
             parts = "".join(f"{self._argument(part)}, " for part in argument.parts)
             return f"[{parts}]" if argument.is_list else f"({parts})"
-        return self._constant(argument)
+        return self._object(argument.value)
 
-    def _constant(self, constant: Constant) -> str:
-        value = getattr(constant.value, "data", constant.value)
+    def _object(self, value: Any) -> str:
         if value is None or isinstance(value, bool | int | str):
             return repr(value)
         name = f"c{len(self.names)}"

@@ -1,19 +1,19 @@
 """A workload under a strategy as a flat program: recorded twice, compared, compiled.
 
-Random draws are inputs: draw k of a pass gets the k-th key of the stream, as on the tape. A program
-whose calls differ between two recordings is refused with the first difference.
+Random draws are inputs: each gets the key that it has on the tape, which moves on by as much from
+pass to pass as it did between the two recordings. A program whose calls, or whose data of the host,
+differ between these is refused with the first difference.
 
 Invariant: loss, gradients and draws are those of the tape, bit for bit.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from itertools import zip_longest
 
 from ckptcli.autodiff.gradients import Gradients
 from ckptcli.autodiff.tensor import Tensor, wrap
-from ckptcli.backends.base import Backend
+from ckptcli.backends.base import Array, Backend
 from ckptcli.backends.random_keys import RandomKey
 from ckptcli.checkpoint.strategies.base import Strategy
 from ckptcli.errors import ReplayError
@@ -37,7 +37,7 @@ class FlatProgram:
         self,
         recording: Recording,
         parameters: dict[str, Tensor],
-        keys: Sequence[RandomKey],
+        draws_a_pass: int,
         backend: Backend,
     ) -> None:
         self.recording = recording
@@ -48,16 +48,16 @@ class FlatProgram:
         tensors = list(parameters.values())
         self._device = tensors[0].device.inner()
         self._leaf_ids = [tensors[place].node.id for place, _ in recording.gradients]
-        self._first_keys = keys
+        self._draws_a_pass = draws_a_pass
         self._keys: list[RandomKey] = []
         self._passes = 0
         self._live: list[object] = []
 
     def forward(self) -> ForwardResult:
         """The first half."""
-        drawn = self._passes * len(self._first_keys)
+        drawn = self._passes * self._draws_a_pass
         self._keys = [
-            RandomKey(key.seed, key.index + drawn, key.distribution) for key in self._first_keys
+            RandomKey(key.seed, key.index + drawn, key.distribution) for key in self.recording.draws
         ]
         self._passes += 1
         self._live = self._run_forward(self._keys)
@@ -69,9 +69,14 @@ class FlatProgram:
         arrays = self._run_backward(self._live, self._keys)
         return Gradients(dict(zip(self._leaf_ids, arrays)), self._device)
 
+    def held_before(self) -> list[Array]:
+        """Parameters, and what else was there before the pass and is used in it."""
+        parameters = [tensor.value for tensor in self._parameters.values()]
+        return [*parameters, *self.recording.externals.values()]
+
     def on(self, backend: Backend) -> FlatProgram:
         """The same program on a backend that counts."""
-        return FlatProgram(self.recording, self._parameters, self._first_keys, backend)
+        return FlatProgram(self.recording, self._parameters, self._draws_a_pass, backend)
 
 
 def flat_program(workload: Workload, strategy: Strategy, backend: Backend) -> FlatProgram:
@@ -80,11 +85,11 @@ def flat_program(workload: Workload, strategy: Strategy, backend: Backend) -> Fl
     Raises:
         ReplayError: its passes differ, or read values, or it has no parameters.
     """
-    recorder = CallRecorder()
+    recorder = CallRecorder(backend.namespace)
     with backend.quiet():
         opened = open_pass(workload, strategy, backend, watching=lambda b: CallBackend(b, recorder))
-        first, keys, parameters = _record(opened, recorder)
-        second, _, _ = _record(opened, recorder)
+        first, parameters = _record(opened, recorder)
+        second, _ = _record(opened, recorder)
     difference = _first_difference(first, second)
     if difference:
         raise ReplayError(
@@ -93,12 +98,10 @@ def flat_program(workload: Workload, strategy: Strategy, backend: Backend) -> Fl
         )
     if not parameters:
         raise ReplayError(f"{workload.title} has no parameters", "run without --replay")
-    return FlatProgram(first, parameters, keys, backend)
+    return FlatProgram(first, parameters, _draws_a_pass(first, second) or 0, backend)
 
 
-def _record(
-    opened: OpenedPass, recorder: CallRecorder
-) -> tuple[Recording, list[RandomKey], dict[str, Tensor]]:
+def _record(opened: OpenedPass, recorder: CallRecorder) -> tuple[Recording, dict[str, Tensor]]:
     """One pass."""
     recorder.begin()
     forward = recorder.half()
@@ -117,10 +120,11 @@ def _record(
         tuple(backward),
         root,
         tuple(found),
-        tuple(key.distribution for key in recorder.draws),
+        tuple(recorder.draws),
         dict(recorder.externals),
+        recorder.layouts,
     )
-    return recording, list(recorder.draws), dict(result.parameters)
+    return recording, dict(result.parameters)
 
 
 def _first_difference(first: Recording, second: Recording) -> str:
@@ -130,13 +134,27 @@ def _first_difference(first: Recording, second: Recording) -> str:
         ("backward", first.backward, second.backward),
     ):
         for number, (one, other) in enumerate(zip_longest(calls, again)):
-            if one != other:
-                return f"call {number} of {half} is {_words(one)}, then {_words(other)}"
-    if first.draws != second.draws:
-        return "its random draws differ"
+            if one == other:
+                continue
+            if str(one) == str(other):
+                return f"call {number} of {half}, `{one}`, has other data of the host"
+            return f"call {number} of {half} is {_words(one)}, then {_words(other)}"
     if [id(a) for a in first.externals.values()] != [id(a) for a in second.externals.values()]:
         return "its parameters or constants are other arrays"
+    if _draws_a_pass(first, second) is None:
+        return "its random draws do not follow each other"
     return ""
+
+
+def _draws_a_pass(first: Recording, second: Recording) -> int | None:
+    """How far the keys of draws move on from pass to pass; None if not all do by as much."""
+    steps = {
+        other.index - key.index
+        if (key.seed, key.distribution) == (other.seed, other.distribution)
+        else None
+        for key, other in zip(first.draws, second.draws)
+    }
+    return 0 if not steps else steps.pop() if len(steps) == 1 else None
 
 
 def _words(call: Instruction | None) -> str:

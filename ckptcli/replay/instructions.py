@@ -7,8 +7,13 @@ recordings of one program are equal, whichever arrays they ran on.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from hashlib import sha256
 from typing import Any, NamedTuple
+
+import numpy as np
+
+from ckptcli.backends.random_keys import RandomKey
 
 
 class Value(NamedTuple):
@@ -47,7 +52,32 @@ class Constant:
         return hash(repr(self.value))
 
 
-Argument = Value | Draw | Several | Constant
+@dataclass(frozen=True, slots=True)
+class Data:
+    """Data of the host, an array or a list: the same if its elements are.
+
+    Attributes:
+        value: the data itself.
+        title: what it is, for people.
+        elements: the digest of its elements.
+    """
+
+    value: Any = field(compare=False)
+    title: str
+    elements: str
+
+
+def data_of(value: Any) -> Data:
+    """The data; what NumPy does not take for elements is the same only if it is the same object."""
+    try:
+        array = np.asarray(value)
+        elements = sha256(array.tobytes()).hexdigest()
+    except (ValueError, TypeError, OverflowError):
+        return Data(value, type(value).__name__, str(id(value)))
+    return Data(value, f"{array.dtype} {list(array.shape)}", elements)
+
+
+Argument = Value | Draw | Several | Constant | Data
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +121,21 @@ def _shown(argument: Argument) -> str:
         return f"draw {argument.number}"
     if isinstance(argument, Several):
         return f"[{', '.join(map(_shown, argument.parts))}]"
-    return repr(argument.value)
+    return argument.title if isinstance(argument, Data) else repr(argument.value)
+
+
+class Layout(NamedTuple):
+    """How a value lies in memory.
+
+    Attributes:
+        memory: the block, by the number of the first value in it.
+        form: shape, element type and strides.
+        is_whole: whether the value is all of the block.
+    """
+
+    memory: int
+    form: tuple[Any, ...]
+    is_whole: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,13 +146,15 @@ class Recording:
         forward, backward: the calls of its halves.
         root: the value that the loss is the sum of.
         gradients: (place of the parameter, value) of each gradient.
-        draws: the distribution of each random draw.
-        externals: the arrays that were there before, by their numbers.
+        draws: the key of each random draw.
+        externals: the arrays that were there before and are used, by their numbers.
+        layouts: of each value how it lies in memory, where the library tells.
     """
 
     forward: tuple[Instruction, ...]
     backward: tuple[Instruction, ...]
     root: int
     gradients: tuple[tuple[int, int], ...]
-    draws: tuple[Any, ...]
+    draws: tuple[RandomKey, ...]
     externals: dict[int, Any]
+    layouts: dict[int, Layout]

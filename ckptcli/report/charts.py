@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from ckptcli.measure.memory import PeakLive
+from ckptcli.measure.memory import WHOLE_MODULE, PeakLive
 from ckptcli.measure.record import RunRecord
 from ckptcli.measure.trace import TimelinePoint, Trace
 
@@ -114,9 +114,21 @@ def live_when_highest(record: RunRecord) -> list[tuple[int, str, PeakLive]]:
     ]
 
 
+def during(phase: str, module: str) -> str:
+    """`in the backward of `layers.3``, `while `layers.3` is computed again`."""
+    part = "the module itself" if module == WHOLE_MODULE else f"`{module}`"
+    if phase == "step":
+        return "in the optimizer's step"
+    if phase == "recompute":
+        return f"while {part} is computed again"
+    return f"in the {phase} of {part}"
+
+
 def op_text(point: TimelinePoint) -> str:
     """`backward of mul, node 16`."""
     op = point.op or "the pass"
+    if point.module:
+        return f"{op} {during(point.phase, point.module)}"
     verb = {"forward": op, "recompute": f"{op} again"}.get(point.phase, f"backward of {op}")
     return verb if point.node is None else f"{verb}, node {point.node}"
 

@@ -249,8 +249,9 @@ GLOSSARY = {
     "failure": "A strategy that ran out of memory: where, what the library said, and what was live "
     "then. It has no figures, and the exit code is 1.",
     "allocator's peak": "The most that a device's allocator had requested, allocated (blocks "
-    "rounded up) and reserved (taken from the device) in a phase, of the whole process. It stands "
-    "beside the ledger and decides no verdict.",
+    "rounded up) and reserved (taken from the device) in a phase, of the whole process; what is "
+    "reserved beyond is in no block: fragments, and blocks that it keeps. It stands beside the "
+    "ledger and decides no verdict.",
     "run-to-run spread": "How far two runs of one program lie apart on a library that is not "
     "deterministic. Gradients that differ no more than that are not wrong.",
     "offloaded": "Bytes that a policy moved to the host's memory after a region; they come back at "

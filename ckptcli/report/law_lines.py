@@ -24,8 +24,8 @@ def _bytes(law: ByteLaw) -> str:
         names = ", ".join(map(shown_name, law.names))
         return f"{what} is no polynomial in {names}, at {law.places} points"
     found = law.found
-    others = units.count(found.held_at, "other")
-    return f"{what} = {found.polynomial.text} B: from {found.made_of} points, exact at {others}"
+    points, others = units.count(found.made_of, "point"), units.count(found.held_at, "other")
+    return f"{what} = {found.polynomial.text} B: from {points}, exact at {others}"
 
 
 def _time(law: TimeLaw) -> str:

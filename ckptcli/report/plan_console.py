@@ -10,6 +10,7 @@ from rich.text import Text
 from ckptcli import units
 from ckptcli.planning.plan import Attempt, Plan
 from ckptcli.planning.problems.base import Number
+from ckptcli.planning.summary import Summary, summary_of
 from ckptcli.report import cells
 from ckptcli.report.cells import Cell, Column
 from ckptcli.report.screen import Screen
@@ -21,11 +22,15 @@ COLUMNS = (
     Column("says", 3, "text", folds_to=20),
 )
 MOST_NAMES = 12
+MOST_VALUES = 24
 
 
 def render_plan(plan: Plan, screen: Screen) -> str:
     """The whole screen, ready to print."""
     parts: list[str | Text | Table] = [screen.wrapped(line) for line in _sentences(plan)]
+    summary = summary_of(plan)
+    if summary is not None:
+        parts += [screen.wrapped(line, indent="  ") for line in _in_short(summary)]
     if len(plan.attempts) > 1:
         parts += ["", screen.draw(_table(plan.attempts))]
     return screen.render(*parts)
@@ -40,6 +45,19 @@ def _sentences(plan: Plan) -> Iterator[str]:
         yield f"kept for backward: {_listed(plan.saved) or 'nothing'}"
     if plan.limits:
         yield f"limited by {'; '.join(plan.limits)}"
+
+
+def _in_short(summary: Summary) -> Iterator[str]:
+    """The values that are held and why, then those that are computed again."""
+    for held in summary.held[:MOST_VALUES]:
+        needed = f"needed by {held.user}" if held.user else "a result"
+        again = "" if held.again is None else f"; making it again costs {_figure(held.again)}"
+        yield f"{held.name} is held: {needed}{again}"
+    if len(summary.held) > MOST_VALUES:
+        yield f"and {len(summary.held) - MOST_VALUES} more are held"
+    again_names = [f"{v.name} {v.times}x" if v.times > 1 else v.name for v in summary.again]
+    if again_names:
+        yield f"computed again: {_listed(again_names)}"
 
 
 def _answer(plan: Plan) -> str:

@@ -12,10 +12,11 @@ from collections.abc import Iterator
 from ckptcli import units
 from ckptcli.measure import OURS
 from ckptcli.measure.judge import all_fixed
-from ckptcli.measure.memory import WHOLE_MODULE, AllocatorPeak, Holder, Memory, PeakLive
+from ckptcli.measure.memory import AllocatorPeak, Holder, Memory, PeakLive
 from ckptcli.measure.record import RunRecord
 from ckptcli.measure.row import Agreement, Row
 from ckptcli.measure.statistics import Estimate, Ratio
+from ckptcli.report.charts import during
 from ckptcli.report.compiled_table import compiled_readings
 from ckptcli.report.run_table import (
     by_op,
@@ -198,7 +199,8 @@ def peak_reading(memory: Memory) -> str:
     at = {"forward": "forward", "step": "step"}.get(memory.peak_live.phase, "backward")
     known = {"forward": forward, "backward": backward}
     others = ", ".join(f"{size} in {phase}" for phase, size in known.items() if phase != at)
-    return f"at most {highest} live {_place(memory.peak_live)} ({parts}), {others}; {rest}"
+    when = during(memory.peak_live.phase, memory.peak_live.module)
+    return f"at most {highest} live {when} ({parts}), {others}; {rest}"
 
 
 def _large_holders(live: PeakLive) -> list[Holder]:
@@ -232,16 +234,6 @@ def _role(held: Holder) -> str:
     }[held.role]
 
 
-def _place(live: PeakLive) -> str:
-    """`in the backward of `layers.3``, `while `layers.3` is computed again`."""
-    part = "the module itself" if live.module == WHOLE_MODULE else f"`{live.module}`"
-    if live.phase == "step":
-        return "in the optimizer's step"
-    if live.phase == "recompute":
-        return f"while {part} is computed again"
-    return f"in the {live.phase} of {part}"
-
-
 def _workspace(memory: Memory) -> str:
     if memory.workspace_bytes is None:
         return f"workspace of kernels {units.UNKNOWN}"
@@ -254,7 +246,16 @@ def allocator_text(peak: AllocatorPeak) -> str:
     return (
         f"the allocator's peak: requested {units.size(peak.requested_bytes)}, allocated "
         f"{units.size(peak.allocated_bytes)}, reserved {units.size(peak.reserved_bytes)}"
+        f"{_unused(peak)}"
     )
+
+
+def _unused(peak: AllocatorPeak) -> str:
+    """What the allocator took and gave to nobody: fragments, and blocks that it keeps."""
+    if peak.allocated_bytes is None or peak.reserved_bytes is None:
+        return ""
+    unused_bytes = peak.reserved_bytes - peak.allocated_bytes
+    return f", {units.size(unused_bytes)} of it in no block" if unused_bytes > 0 else ""
 
 
 def _regions(row: Row, record: RunRecord) -> str:

@@ -9,7 +9,7 @@ import shlex
 from collections.abc import Iterable, Mapping
 
 from ckptcli import units
-from ckptcli.measure import OURS
+from ckptcli.measure import OURS, REPLAY
 from ckptcli.measure.memory import Memory
 from ckptcli.measure.point import shown_name, shown_value
 from ckptcli.measure.record import RunRecord
@@ -238,7 +238,9 @@ def command_line(record: RunRecord, reps: int | None = None) -> str | None:
         if not from_file or settings.get(option.name) == record.workload[option.name]
     }
     sizes |= {name: settings[name] for name in record.varying if name in settings}
-    engines = [e for e in dict.fromkeys(row.engine for row in record.rows) if e != OURS]
+    engines = [
+        e for e in dict.fromkeys(row.engine for row in record.rows) if e not in (OURS, REPLAY)
+    ]
     measured = {
         "strategy_texts": list(dict.fromkeys(row.strategy for row in record.rows)),
         "engine_names": engines,

@@ -1,4 +1,4 @@
-"""Sweeps as files: Markdown, CSV with a line a point and strategy, and JSON."""
+"""Sweeps as files: Markdown, CSV with a line a point and strategy, JSON, and pictures."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import csv
 import io
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import ClassVar
 
 from ckptcli.measure.point import shown_name
@@ -14,18 +13,11 @@ from ckptcli.report.formats import Exporter, chosen
 from ckptcli.report.formats.csv import as_text
 from ckptcli.report.formats.md import plain, table_lines
 from ckptcli.report.law_lines import law_lines
+from ckptcli.report.sweep_pictures import HtmlSweep, PngSweep, SvgSweep
 from ckptcli.report.sweep_table import heading, sentences, tables
-from ckptcli.sweep.laws.of_sweep import Laws
+from ckptcli.report.swept import Swept
 from ckptcli.sweep.result import SweepResult
 from ckptcli.sweep.sweep_json import figures, sweep_object
-
-
-@dataclass(frozen=True, slots=True)
-class Swept:
-    """What is written: a sweep and what it follows."""
-
-    sweep: SweepResult
-    laws: Laws
 
 
 class MarkdownSweep:
@@ -96,7 +88,8 @@ class JsonSweep:
 
 
 _FORMATS: dict[str, type[Exporter[Swept]]] = {
-    exporter.name: exporter for exporter in (MarkdownSweep, CsvSweep, JsonSweep)
+    exporter.name: exporter
+    for exporter in (MarkdownSweep, CsvSweep, JsonSweep, HtmlSweep, SvgSweep, PngSweep)
 }
 
 

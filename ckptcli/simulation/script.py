@@ -90,8 +90,8 @@ class ScriptNetwork:
     def _make_leaf(self, action: MakeLeaf) -> None:
         node = self._graph.nodes[action.node_id]
         self._xp.account.pass_through(action.span)
-        of = None if action.of is None else self._handles.get(action.of)
-        storage = None if of is None else of.value.storage
+        of = None if action.of is None else self._value_in(action.of)
+        storage = None if of is None else of.storage
         tracked = int(node.tracked and action.of is not None)
         self._hold(new_leaf(self._xp.new(node, storage), self._device, tracked), node.id)
 

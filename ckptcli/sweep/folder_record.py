@@ -17,7 +17,7 @@ from ckptcli.measure.record import RunRecord
 from ckptcli.measure.record_json import read_record
 from ckptcli.options.listing import options_of
 from ckptcli.options.workload import WorkloadOptions
-from ckptcli.sweep.store import Folder, is_folder
+from ckptcli.sweep.store import is_folder, record_files
 
 WORDS = ("dtype", "backend_name", "device_name")
 NUMBERS = tuple(
@@ -34,7 +34,7 @@ def records_in(path: Path) -> dict[str, RunRecord]:
     """
     if not is_folder(path):
         raise RecordFileError(f"`{path}` is no folder of a sweep", "name one of `ckpt sweep --out`")
-    found = [read_record(file.read_text("utf-8"), f"`{file}`") for file in Folder(path).records()]
+    found = [read_record(file.read_text("utf-8"), f"`{file}`") for file in record_files(path)]
     if not found:
         raise RecordFileError(f"`{path}` has no point that was measured", "let its sweep go on")
     words = [name for name in WORDS if _varies(found, name)]

@@ -104,14 +104,15 @@ class Folder:
     def close(self) -> None:
         """There is nothing that others could not use meanwhile."""
 
-    def records(self) -> Iterator[Path]:
-        """Every record in the folder, in the order of the keys."""
-        yield from sorted(self._points.glob("*.json"))
-
 
 def is_folder(path: Path) -> bool:
     """Whether a sweep was kept there."""
     return (path / "points").is_dir()
+
+
+def record_files(path: Path) -> list[Path]:
+    """Every record in a folder, in the order of the keys; nothing is written there."""
+    return sorted((path / "points").glob("*.json"))
 
 
 def _failure(task: Task, outcome: Outcome) -> dict[str, Any]:

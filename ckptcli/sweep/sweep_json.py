@@ -53,6 +53,7 @@ def _time_law(law: TimeLaw) -> dict[str, Any]:
         "where": list(law.where),
         "factor_s": law.law.factor_s,
         "exponents": dict(zip(law.law.names, law.law.exponents)),
+        "intervals": {n: list(ends) for n, ends in zip(law.law.names, law.law.intervals)},
         "largest_residual": law.law.largest_residual,
     }
 

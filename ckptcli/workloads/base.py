@@ -67,7 +67,7 @@ class Workload(Protocol):
 
     Attributes:
         consumes: whether its passes let go of each parameter's gradient once it is complete.
-        replays: whether its timed passes are those of a flat program.
+        replays: whether its passes are measured as flat programs too.
     """
 
     consumes: bool = False

@@ -107,13 +107,15 @@ class ModuleSubject:
         from ckptcli.profiling.module_saved import saved_under_strategies
 
         names, seed = options.strategies.strategy_texts, options.workload.seed
-        yield saved_under_strategies(self.request, seed, engines[0], names)
+        is_fake = options.shapes.is_fake
+        yield saved_under_strategies(self.request, seed, engines[0], names, is_fake)
 
 
 class ModuleProfile(Profile):
     """What a run measures of a module; see `Profile`."""
 
     modules: ClassVar[Sequence[str]] = ("ckptcli.profiling.module_profile",)
+    has_pass: ClassVar[bool] = True
 
     def __init__(self, subject: ModuleSubject, options: RunOptions) -> None:
         from ckptcli.peers.module_strategies import module_strategies

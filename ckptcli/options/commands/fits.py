@@ -9,6 +9,7 @@ from ckptcli.options.output import JsonOptions, QuietOptions, ScreenOptions
 from ckptcli.options.program import (
     ConfigOptions,
     DeviceOptions,
+    GradientOptions,
     MemoryCheckOptions,
     ProgramOptions,
     StrategyOptions,
@@ -42,6 +43,7 @@ class FitsOptions(Options):
     program: ProgramOptions = group(ProgramOptions)
     workload: WorkloadOptions = group(WorkloadOptions)
     device: DeviceOptions = group(DeviceOptions)
+    gradients: GradientOptions = group(GradientOptions)
     rounds: RoundOptions = group(
         RoundOptions,
         memory_only={"help": "Take no times, and so say none."},

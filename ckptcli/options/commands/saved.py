@@ -14,6 +14,7 @@ from ckptcli.options.program import (
     MemoryCheckOptions,
     PeerOptions,
     ProgramOptions,
+    ShapeOptions,
     StrategyOptions,
 )
 from ckptcli.options.subjects import FUNCTION, MODULE, WORKLOAD
@@ -57,6 +58,7 @@ class SavedOptions(Options):
         engine_names={"help": "With --module: the library that the module is of, torch."},
     )
     blocks: BlockOptions = group(BlockOptions)
+    shapes: ShapeOptions = group(ShapeOptions)
     inputs: InputOptions = group(InputOptions)
     totals: TotalOptions = group(TotalOptions)
     data: JsonOptions = group(JsonOptions, as_json={"help": "Print one JSON object a program."})

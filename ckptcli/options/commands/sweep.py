@@ -18,10 +18,13 @@ from ckptcli.options.program import (
     DeviceOptions,
     FaultOptions,
     FunctionOptions,
+    GradientOptions,
     InputOptions,
     MemoryCheckOptions,
     PeerOptions,
     ProgramOptions,
+    ReplayOptions,
+    ShapeOptions,
     StrategyOptions,
     TrainingOptions,
 )
@@ -43,6 +46,7 @@ class SweepOptions(Options):
     peers: PeerOptions = group(PeerOptions)
     blocks: BlockOptions = group(BlockOptions)
     inputs: InputOptions = group(InputOptions)
+    shapes: ShapeOptions = group(ShapeOptions)
     training: TrainingOptions = group(TrainingOptions)
     rounds: RoundOptions = group(
         RoundOptions,
@@ -50,6 +54,8 @@ class SweepOptions(Options):
         max_time_s={"help": "Of each point, without --reps: begin no round after this."},
     )
     limit: DeviceMemoryOptions = group(DeviceMemoryOptions)
+    gradients: GradientOptions = group(GradientOptions)
+    replaying: ReplayOptions = group(ReplayOptions)
     threshold: ThresholdOptions = group(ThresholdOptions)
     place: PlaceOptions = group(PlaceOptions)
     scheduler: SchedulerOptions = group(SchedulerOptions)
@@ -60,8 +66,8 @@ class SweepOptions(Options):
     export: ExportOptions = group(
         ExportOptions,
         export_paths={
-            "help": "Write the tables too, repeatable; the suffix says the format: .md .csv .json; "
-            "- is stdout."
+            "help": "Write the result too, repeatable; the suffix says the format: .md .csv .json "
+            ".html .svg .png; - is stdout."
         },
     )
     screen: ScreenOptions = group(ScreenOptions)

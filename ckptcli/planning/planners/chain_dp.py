@@ -32,7 +32,8 @@ class ChainDynamicProgram(Planner):
     def draft(self, problem: ChainProblem, request: Request) -> Draft:
         from ckptcli.planning.chain_table import ChainTable
 
-        budget = problem.whole_size if request.budget is None else request.budget
+        whole = problem.whole_size
+        budget = whole if request.budget is None else min(request.budget, whole)
         unit = _unit(problem, budget)
         units = budget // unit
         table = ChainTable(problem, units, unit)

@@ -44,7 +44,8 @@ class Exact(Planner):
     def draft(self, problem: DagProblem, request: Request) -> Draft:
         view = DagView(problem)
         budget = view.whole_size if request.budget is None else request.budget
-        search = _Searches(view).in_order(budget)
+        searches = _Searches(view)
+        search = searches.in_order(budget)
         limits: tuple[str, ...] = ()
         path, below = None, request.best_cost
         if search is not None:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 
 from ckptcli.planning.dag_eviction import Eviction, Uses
-from ckptcli.planning.dag_hints import LARGE, Ranks, hints
+from ckptcli.planning.dag_hints import Ranks, hints
 from ckptcli.planning.dag_view import DagView
 from ckptcli.planning.orders import freeing, listed, moves_of
 from ckptcli.planning.planners.base import Deadline, Draft, Floor, Planner, Request
@@ -18,8 +18,9 @@ from ckptcli.planning.planners.registry import register
 from ckptcli.planning.problems.base import Number
 from ckptcli.planning.problems.dag import DagProblem
 
-FEW = 3
-"""A graph that is large is played under so many rankings."""
+LARGE = 5_000
+FEW = 4
+"""A graph of so many nodes is played under so many rankings."""
 
 MOST_MOVES_OF_REPAIRS = 100_000
 MOST_HALVINGS = 8
@@ -43,7 +44,7 @@ class Greedy(Planner):
         found = list(_played(view, budget, request.deadline, most))
         if not found:
             return Draft(limits=(request.limit,) if request.deadline.passed else ())
-        best = _repaired(view, budget, min(found, key=lambda way: way.cost), request.deadline)
+        best = _repaired(view, budget, found[-1], request.deadline)
         return Draft(view.schedule(best.moves))
 
     def smallest(self, problem: DagProblem, request: Request, floor: Floor | None) -> Draft:
@@ -78,18 +79,23 @@ class Way:
 def _played(
     view: DagView, budget: int, deadline: Deadline, most: int | None = None
 ) -> Iterator[Way]:
-    """The ways that fit: of every ranking in every order, or of the first few in one."""
+    """Ways that fit, each cheaper than the one before: of every ranking in every order, or of the
+    first few in one.
+    """
     orders = [freeing(view)] if most else [freeing(view), listed(view)]
     known: list[Sequence[int]] = []
+    below: Number | None = None
     for order in orders:
         if order in known:
             continue
         known.append(order)
         uses = Uses(view, order)
         for ranks in islice(hints(view, order, budget), most):
-            moves = Eviction(uses, budget, ranks).run()
+            moves = Eviction(uses, budget, ranks, below=below).run()
             if moves is not None:
-                yield Way(view, uses, ranks, moves)
+                way = Way(view, uses, ranks, moves)
+                below = way.cost
+                yield way
             if deadline.passed:
                 return
 
@@ -106,11 +112,9 @@ def _repaired(view: DagView, budget: int, way: Way, deadline: Deadline) -> Way:
         left -= len(way.moves)
         v, rank = change
         ranks: Mapping[int, int] = {**way.ranks, v: rank}
-        moves = Eviction(way.uses, budget, ranks).run()
+        moves = Eviction(way.uses, budget, ranks, below=way.cost).run()
         if moves is not None:
-            other = Way(view, way.uses, ranks, moves)
-            if other.cost < way.cost:
-                way = other
+            way = Way(view, way.uses, ranks, moves)
     return way
 
 

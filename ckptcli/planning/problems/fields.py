@@ -11,6 +11,9 @@ from ckptcli.planning.problems.base import Number
 
 LONGEST_SHOWN = 40
 
+LARGEST = 10**100
+"""Far beyond what is counted in, and far below what a ratio of two would overflow at."""
+
 Value = TypeVar("Value")
 
 
@@ -78,6 +81,8 @@ def cost_of(fields: Fields, what: str, value: Any) -> Number:
         fields.fail(f"{what} must be a finite number, got {shown(value)}")
     if value < 0:
         fields.fail(f"{what} must not be negative, got {shown(value)}")
+    if value > LARGEST:
+        fields.fail(f"{what} must not be above 1e100, got {shown(value)}")
     return value
 
 

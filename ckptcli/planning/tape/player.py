@@ -3,8 +3,7 @@
 The planners' own count. It knows what the engine does with a schedule: who holds a value in the
 forward pass, what is dropped when the backward pass begins, and when a step lets go of what it has.
 
-Invariant: on programs whose every op leads to the root it gives what the engine gives without
-arrays, to the byte.
+Invariant: it gives what the engine gives without arrays, to the byte.
 """
 
 from __future__ import annotations
@@ -53,6 +52,16 @@ class _Block:
 
     def __init__(self, size: int) -> None:
         self.size = size
+        self.references = 1
+
+
+class _Unreached:
+    """A node that does not lead to the root: what it holds, and how many refer to it."""
+
+    __slots__ = ("blocks", "references")
+
+    def __init__(self, blocks: list[_Block]) -> None:
+        self.blocks = blocks
         self.references = 1
 
 
@@ -186,12 +195,19 @@ class _Pass:
         self.retrieved: dict[tuple[int, int], _Block] = {}
         self.beside: dict[int, list[_Block]] = {}
         """Step -> what its op holds outside the checkpointer."""
+        self.let_go = schedule.computed - schedule.held
+        """The nodes whose values nobody holds in the forward pass."""
+        self.unreached: dict[int, _Unreached] = {}
+        """The nodes that do not lead to the root, while something refers to them."""
 
     def forward(self) -> PlayedBytes:
         """The forward half; only handles hold what the schedule does not."""
         held = self._forward()
         for _, block in held:
             self._release(block)
+        for blocks in self.beside.values():
+            for block in blocks:
+                self._release(block)
         return PlayedBytes(self.peak, self.peak, self.live, FORWARD)
 
     def run(self) -> PlayedBytes:
@@ -226,13 +242,12 @@ class _Pass:
         """Returns what steps hold of it: node and block."""
         model, made = self.player.model, self.made
         nodes, can_recompute = model.graph.nodes, model.can_recompute
-        schedule = self.schedule
-        again = schedule.computed
-        let_go = {n for n in again if n not in schedule.held}
+        again = self.schedule.computed
         held: list[tuple[int, _Block]] = []
         for is_made, node_id, rise, net, holds in self.player.forward:
             if not is_made:
                 self._release(made.get(nodes[node_id].memory_of) or _Block(0))
+                self._drop(node_id)
                 continue
             self._rise(rise)
             self.live += net
@@ -246,13 +261,41 @@ class _Pass:
                 self._refer(made, memory)
             if not can_recompute[node_id]:
                 continue
+            if node_id not in self.player.steps:
+                self.unreached[node_id] = self._unreached(node_id, holds)
+                continue
             backed_up = nodes[node_id].parents if node_id in again else ()
             for operand in (*self.player.saved[node_id], *backed_up):
-                if operand not in let_go:
+                if operand not in self.let_go:
                     held.append((operand, self._refer(made, nodes[operand].memory_of)))
             if holds:
                 self.beside[node_id] = [self._refer(made, memory) for memory in holds]
         return held
+
+    def _unreached(self, node_id: int, holds: Sequence[int]) -> _Unreached:
+        """A node without a step: it holds what it saved until nothing refers to it."""
+        nodes = self.player.model.graph.nodes
+        saved = [operand for operand in self.player.saved[node_id] if operand not in self.let_go]
+        memories = [nodes[operand].memory_of for operand in saved]
+        for parent in nodes[node_id].parents:
+            if parent in self.unreached:
+                self.unreached[parent].references += 1
+        return _Unreached([self._refer(self.made, memory) for memory in (*memories, *holds)])
+
+    def _drop(self, node_id: int) -> None:
+        """One reference less to a node without a step, and to those that it kept."""
+        stack = [node_id]
+        while stack:
+            current = stack.pop()
+            node = self.unreached.get(current)
+            if node is None:
+                continue
+            node.references -= 1
+            if not node.references:
+                del self.unreached[current]
+                for block in node.blocks:
+                    self._release(block)
+                stack.extend(self.player.model.graph.nodes[current].parents)
 
     @staticmethod
     def _refer(made: dict[int, _Block], memory: int) -> _Block:

@@ -78,6 +78,7 @@ def log_details(record: RunRecord) -> Markup:
             element("pre", below(log_lines(trace)) or "nothing to retrieve"),
         )
         for row, trace in record.rows_with_trace
+        if trace.nodes
     )
 
 

@@ -43,7 +43,7 @@ def no_pass(name: str) -> UsageError:
     """What to raise where the format or view `name` has nothing to show."""
     return UsageError(
         f"{name} shows the pass op by op, and no row has one: "
-        "it is known of ckpt's own engine alone",
+        "it is known of ckpt's own engine and of PyTorch modules",
         "export .html, .md, .csv or .json, which have every row",
     )
 

@@ -36,11 +36,14 @@ class HtmlExporter:
     binary: ClassVar[bool] = False
 
     def render(self, record: RunRecord) -> str:
-        page = element("html", _head(record), element("body", *_body(record)), lang="en")
+        page = element(
+            "html", head(surroundings.heading(record)), element("body", *_body(record)), lang="en"
+        )
         return f"<!DOCTYPE html>\n{page}\n"
 
 
-def _head(record: RunRecord) -> Markup:
+def head(title: str) -> Markup:
+    """The head of a page that loads nothing."""
     return element(
         "head",
         element("meta", charset="utf-8"),
@@ -48,7 +51,7 @@ def _head(record: RunRecord) -> Markup:
         element("meta", http_equiv="Content-Security-Policy", content=POLICY),
         element("meta", name_="color-scheme", content="light dark"),
         element("link", rel="icon", href="data:,"),
-        element("title", f"{surroundings.heading(record)} - ckpt"),
+        element("title", f"{title} - ckpt"),
         element("style", Markup(page_style())),
     )
 
@@ -66,7 +69,7 @@ def _body(record: RunRecord) -> Iterator[Markup]:
     if record.warnings:
         yield _section("Warnings", bullets(record.warnings))
     yield from _pictures(record)
-    if record.rows_with_trace:
+    if any(trace.nodes for _, trace in record.rows_with_trace):
         yield from _pass_sections(record)
     yield _section("Machine", facts(surroundings.machine_facts(record)))
     yield from _reproduction(record)

@@ -89,7 +89,7 @@ def _draw(axes: Axes, curves: Sequence[Curve], title: str) -> None:
     axes.axvline(span.forward, color="0.5", linestyle=":", linewidth=1)
     axes.set_xlabel(f"ops in order: forward ({span.forward}), then backward")
     axes.set_ylabel("live bytes, without workspace")
-    axes.set_title(_literal(title), fontsize="medium", loc="left")
+    axes.set_title(literal(title), fontsize="medium", loc="left")
     axes.grid(axis="y", alpha=0.3)
 
 
@@ -107,21 +107,21 @@ def _draw_curve(axes: Axes, drawn: Curve, span: Span) -> None:
         baseline=None,
         color=color,
         linewidth=1.6,
-        linestyle=_dashes(drawn.series),
-        label=_literal(highest_text(drawn.name, columns.points[highest])),
+        linestyle=dashes(drawn.series),
+        label=literal(highest_text(drawn.name, columns.points[highest])),
     )
     axes.plot(
         (edges[highest] + edges[highest + 1]) / 2, heights[highest], "o", color=color, markersize=5
     )
 
 
-def _dashes(index: int) -> str | tuple[int, tuple[float, ...]]:
+def dashes(index: int) -> str | tuple[int, tuple[float, ...]]:
     """The dashes of the SVG; matplotlib counts them in widths of the line."""
-    dashes = series_dash(index)
-    return "solid" if dashes is None else (0, tuple(float(d) / 2 for d in dashes.split()))
+    known = series_dash(index)
+    return "solid" if known is None else (0, tuple(float(d) / 2 for d in known.split()))
 
 
-def _literal(text: str) -> str:
+def literal(text: str) -> str:
     """`text` as matplotlib shows it as it is: no formulas, no hidden labels."""
     plain = visible(" ".join(text.split(" "))).replace("$", r"\$")
     return f" {plain}" if plain.startswith("_") else plain

@@ -71,6 +71,8 @@ def recovered(names: Sequence[str], known: Mapping[Place, int]) -> Recovered | N
         system = _System(list(_monomials(places, degree)))
         for place in places:
             system.add(place, known[place])
+            if system.is_full:
+                break
         if system.rank >= len(places):
             return None
         found = system.solution(names)
@@ -112,6 +114,11 @@ class _System:
     @property
     def rank(self) -> int:
         return len(self._rows)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether no further equation says anything new."""
+        return self.rank == len(self._monomials)
 
     def add(self, place: Place, value: int) -> None:
         """Keep the equation of a place, unless the others say its left side already."""

@@ -59,9 +59,19 @@ class PowerLaw:
     ends: Sequence[tuple[float, float]]
 
     @property
+    def intervals(self) -> list[tuple[float, float]]:
+        """Of each exponent, 95 %."""
+        width = student(self.degrees) * self.spread
+        ways = [width * math.sqrt(max(0.0, row[i])) for i, row in enumerate(self.inverse)]
+        return [(e - way, e + way) for e, way in zip(self.exponents, ways[1:])]
+
+    @property
     def text(self) -> str:
-        """`1.2e-09 s * n^2.87`."""
-        powers = [f"{name}^{e:.2f}" for name, e in zip(self.names, self.exponents)]
+        """`1.2e-09 s * n^2.87 [2.80 2.94]`."""
+        powers = [
+            f"{name}^{e:.2f} [{low:.2f} {high:.2f}]"
+            for name, e, (low, high) in zip(self.names, self.exponents, self.intervals)
+        ]
         return " * ".join([f"{self.factor_s:.3g} s", *powers])
 
     def at(self, place: Place) -> Prediction:

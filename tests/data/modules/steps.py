@@ -86,6 +86,24 @@ def low_rank():
     return found
 
 
+class Margin(nn.Module):
+    """A loss with a parameter of its own, which the optimizer moves too."""
+
+    def __init__(self):
+        super().__init__()
+        self.scale = nn.Parameter(torch.tensor(2.0))
+        self.register_buffer("weights", torch.rand(10))
+
+    def forward(self, output, batch):
+        return F.cross_entropy(output * self.scale, batch[1], self.weights)
+
+
+def criterion():
+    x, y = labelled()
+    loss = Margin()
+    return Step(net(), x, {}, loss, lambda parameters: torch.optim.SGD(parameters, 0.1), batch=(x, y))
+
+
 class LowRank(nn.Module):
     def __init__(self, frozen):
         super().__init__()
