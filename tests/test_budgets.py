@@ -181,6 +181,16 @@ def test_an_example_is_planned_run_and_within_its_budget(program: str, part: flo
     )
 
 
+def test_a_chain_without_layers_is_cut_where_little_crosses() -> None:
+    """The steps of a recurrent network are in no loop that the engine knows of."""
+    graph = example("recurrent.py:marked")
+    assert not graph.loops
+    problem = ProgramProblem(graph)
+    found = Greedy(problem.player, 700_000).run()
+    assert found is not None
+    assert found.cost <= 0.9 * problem.base_cost
+
+
 def test_a_plan_is_never_worse_than_a_named_strategy_that_fits() -> None:
     graph = record(SiluWorkload(6, 16), NUMPY)
     problem, simulator = ProgramProblem(graph), Simulator(graph)
