@@ -57,10 +57,10 @@ def plan_module(options: PlanOptions, line: Line) -> int:
 
 
 def _request(options: PlanOptions) -> PlanRequest:
-    from ckptcli.cli.subjects.module import module_request
+    from ckptcli.cli.subjects.module import ModuleSubject, module_request
     from ckptcli.profiling.module_plan import PlanRequest
 
-    asked, text = options.recorded, f"--module {options.peers.module_text}"
+    asked, text = options.recorded, ModuleSubject.named_by(options)
     if options.problem.graph_path is not None:
         raise UsageError(f"{text} and --graph are two problems", "leave out one")
     budget = budget_bytes(options)

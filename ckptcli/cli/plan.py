@@ -40,12 +40,13 @@ def command(options: PlanOptions, line: Line) -> int:
     with 1 if no plan within the budget was found, and says which budget is enough.
     """
     from ckptcli.cli.program_plans import plan_graph, plan_workload
+    from ckptcli.cli.subjects.module import ModuleSubject
     from ckptcli.planning.making import make_plan
     from ckptcli.planning.planners.base import Deadline, Request
     from ckptcli.planning.problems.program import ProgramProblem
     from ckptcli.planning.problems.reading import read_problem_file
 
-    if options.peers.module_text is not None:
+    if ModuleSubject.named_by(options) is not None:
         from ckptcli.cli.module_plans import plan_module
 
         return plan_module(options, line)

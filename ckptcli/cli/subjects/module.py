@@ -76,7 +76,7 @@ class ModuleSubject:
         self.request = module_request(options)
 
     @staticmethod
-    def named_by(options: SubjectOptions) -> str | None:
+    def named_by(options: ModuleSource) -> str | None:
         text = options.peers.module_text
         return None if text is None else f"--module {text}"
 
