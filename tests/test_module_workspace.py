@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from ckptcli.report.glossary import define
 from tests.backend_kit import NEEDS_TORCH
+from tests.records import balanced_record, none_record, run_record
 from tests.test_torch_blocks import CASES
 from tests.torch_modules import profiled
 
@@ -95,6 +97,25 @@ def test_the_figure_is_that_of_the_profiler(file: str, name: str) -> None:
         now_bytes += change_bytes
         highest_bytes = max(highest_bytes, now_bytes)
     assert max(found.forward_bytes, found.backward_bytes) == highest_bytes
+
+
+def test_what_is_worse_by_its_workspace_alone_says_so() -> None:
+    none = none_record()
+    assert none.memory is not None
+    assert none.memory.peak_live is not None
+    live = replace(none.memory.peak_live, module="layers.3")
+    plain = replace(none.memory, peak_live=live)
+    peak_bytes = 2 * (plain.peak_bytes or 0)
+    more = replace(plain, traced_peak_backward_bytes=peak_bytes)
+    judgements = []
+    for memory in (more, replace(more, peak_live=none.memory.peak_live)):
+        rows = (replace(none, memory=plain), replace(balanced_record(), memory=memory))
+        judgements.append(run_record(rows=rows).rows[1].judgement)
+    module, workload = (judgement.reason for judgement in judgements if judgement is not None)
+    assert [j.word for j in judgements if j is not None] == ["worse", "worse"]
+    assert "by its workspace" in module
+    assert "the random state that each checkpoint of PyTorch keeps" in module
+    assert "keeps the inputs of what it recomputes" in workload
 
 
 @pytest.mark.slow

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from ckptcli.planning.binomial import advances
+from ckptcli.planning.chain_groups import grouped, ungrouped
 from ckptcli.planning.chain_segments import Segments, schedule
 from ckptcli.planning.play.base import play
 from ckptcli.planning.problems.chain import ChainProblem
@@ -54,6 +55,21 @@ def test_segments_take_what_is_counted(of: ChainProblem) -> None:
             )
 
 
+@given(of=chains(), cuts=st.sets(st.integers(1, 6)), budget=st.integers(3, 60))
+@settings(max_examples=50, deadline=None)
+def test_a_plan_of_groups_takes_no_more_of_their_stages(
+    of: ChainProblem, cuts: set[int], budget: int
+) -> None:
+    ends = [*sorted(cut for cut in cuts if cut < of.stages), of.stages]
+    groups = grouped(of, ends)
+    plan = planned(groups, budget)
+    if plan.feasible:
+        assert plan.actions is not None
+        played = play(of, ungrouped(plan.actions(), ends))
+        assert played.cost == plan.cost
+        assert played.peak <= budget
+
+
 @given(of=chains(), budget=st.integers(3, 60))
 @settings(max_examples=50, deadline=None)
 def test_no_planner_leaves_the_budget(of: ChainProblem, budget: int) -> None:
@@ -84,6 +100,19 @@ def test_a_binomial_chain_advances_as_steps_do() -> None:
     """A budget of 13 has 9 slots: a live tensor, an abar and two gradients take 4."""
     plan = planned(equal(64), 13, "chain-revolve")
     assert plan.recomputed == advances(64, 9)
+
+
+@pytest.mark.parametrize("stages", [20, pytest.param(200, marks=pytest.mark.slow)])
+def test_the_smallest_budget_of_a_longer_chain_is_found(stages: int) -> None:
+    """Of equal stages: a_0, a_{i-1}, abar_i, d_i and d_{i-1}; of groups more."""
+    of = equal(stages)
+    plan = planned(of, 4)
+    assert not plan.feasible
+    assert plan.floor is not None
+    assert plan.floor.bytes == 5
+    assert plan.min_budget is not None
+    assert planned(of, plan.min_budget).feasible
+    assert stages > 80 or plan.min_budget == 5
 
 
 @pytest.mark.slow

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
@@ -12,11 +13,18 @@ from hypothesis import given, settings, strategies as st
 from ckptcli.autodiff.device import Device
 from ckptcli.backends import open_backend
 from ckptcli.checkpoint.strategies.registry import parse_strategy
+from ckptcli.measure.analysis import analysed
+from ckptcli.measure.origin import Origin
+from ckptcli.measure.rounds import Sample
+from ckptcli.measure.row import Passes
 from ckptcli.profiling.memory_pass import memory_pass
-from ckptcli.sweep.laws.of_sweep import byte_laws
+from ckptcli.report.sweep_table import sentences, tables
+from ckptcli.sweep.laws.of_sweep import byte_laws, laws_of
 from ckptcli.sweep.laws.polynomial import recovered
 from ckptcli.sweep.laws.power import crossing, fitted, student
+from ckptcli.sweep.result import PointResult, SweepResult
 from ckptcli.workloads.silu import SiluWorkload
+from tests.records import none_record, run_record
 
 Terms = dict[tuple[int, ...], Fraction]
 
@@ -159,3 +167,29 @@ def test_laws_meet_where_they_are_equal() -> None:
 def test_students_quantiles(degrees: int, quantile: float) -> None:
     """From the tables."""
     assert student(degrees) == pytest.approx(quantile, abs=1e-3)
+
+
+def timed_sweep(*hosts: str) -> SweepResult:
+    """One strategy whose time is 1 ms * n, at n = 8, 16, ... on one host after another."""
+    points = []
+    for position, size in enumerate((8, 16, 32, 64)):
+        samples = tuple(Sample(5e-4 * size, 5e-4 * size) for _ in range(6))
+        record = analysed(run_record(replace(none_record(), passes=Passes((), samples))))
+        host = hosts[position % len(hosts)]
+        origin = Origin("2026-01-01T00:00:00Z", host, None, None)
+        found = replace(record, origin=origin)
+        points.append(PointResult(str(size), {"n": size}, found))
+    return SweepResult("silu", ("n",), points)
+
+
+def test_times_of_several_machines_have_no_law_unless_asked() -> None:
+    (law,) = laws_of(timed_sweep("a")).of_times
+    assert law.law.exponents[0] == pytest.approx(1.0)
+    several = timed_sweep("a", "b")
+    assert several.hosts == ["a", "b"]
+    assert laws_of(several).of_times == []
+    assert len(laws_of(several, any_machine=True).of_times) == 1
+    assert any("times of two of them are not to be compared" in line for line in sentences(several))
+    (times, _) = [table for table in tables(several) if "time" in table.title]
+    assert times.header == ["n", "machine", "none"]
+    assert [row[1].text for row in times.rows] == ["a", "b", "a", "b"]

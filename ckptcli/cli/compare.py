@@ -80,7 +80,7 @@ def _comparisons(options: CompareOptions, names: Sequence[str]) -> list[tuple[st
                 base[kind],
                 record,
                 threshold=options.threshold.threshold_percent / 100.0,
-                allow_different_machines=options.allow_different_machines,
+                allow_different_machines=options.machines.allow_different_machines,
             ),
         )
         for name, new in zip(names[1:], news)

@@ -104,7 +104,7 @@ def _swept(
                 raise
         stops.measured()
         sweep = SweepResult(plan.title, plan.axes, list(store.results(plan.tasks)))
-        swept = Swept(sweep, laws_of(sweep))
+        swept = Swept(sweep, laws_of(sweep, options.machines.allow_different_machines))
         exports.write(swept)
         if exports.to_stdout is not None:
             exports.print(swept)

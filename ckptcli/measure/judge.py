@@ -44,7 +44,8 @@ def judge(row: Row, base: Row, record: RunRecord) -> Judgement | None:
         return compiled
     held, peak = _held(now, before), (now.peak_bytes or 0, before.peak_bytes or 0)
     if _is_more(*held) or _is_more(*peak):
-        return Judgement("worse", _worse_reason(held, peak) + _advice(now, record))
+        reason = _workspace_reason(now, before, held, peak) or _worse_reason(held, peak)
+        return Judgement("worse", reason + _advice(now, record))
     if _is_less(*peak):
         return Judgement("effective", f"peak {units.change(*peak)}")
     if _is_less(*held):
@@ -85,6 +86,19 @@ def _is_more(now: int, before: int) -> bool:
 
 def _is_less(now: int, before: int) -> bool:
     return now < before * (1.0 - TOLERANCE)
+
+
+def _workspace_reason(now: Memory, before: Memory, held: Pair, peak: Pair) -> str | None:
+    """Of a module whose tensors take no more; None of any other."""
+    tensors = (now.ledger_peak_bytes or 0, before.ledger_peak_bytes or 0)
+    is_module = now.peak_live is not None and now.peak_live.module != ""
+    if not is_module or _is_more(*held) or _is_more(*tensors):
+        return None
+    workspace = units.change(now.workspace_bytes or 0, before.workspace_bytes or 0)
+    return (
+        f"peaks {units.change(*peak)} by its workspace, {workspace}: among it is the random state "
+        "that each checkpoint of PyTorch keeps"
+    )
 
 
 def _worse_reason(held: Pair, peak: Pair) -> str:

@@ -27,6 +27,16 @@ class ThresholdOptions(Options):
     )
 
 
+class MachinesOptions(Options):
+    """Whether times of several machines are compared."""
+
+    allow_different_machines: bool = option(
+        False,
+        "Give time verdicts even if the machine records differ.",
+        section="How to measure",
+    )
+
+
 class DeviceMemoryOptions(Options):
     """The memory of a device that may not be at hand."""
 

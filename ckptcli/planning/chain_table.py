@@ -44,7 +44,7 @@ class ChainTable:
 
     def __init__(self, problem: ChainProblem, units: int, unit: int) -> None:
         self.problem = problem
-        self.units = units
+        self.units, self.unit = units, unit
         self.A, self.B, self.D, self.of, self.ob = (
             [-(-size // unit) for size in sizes]
             for sizes in (problem.A, problem.B, problem.D, problem.of, problem.ob)
@@ -59,6 +59,11 @@ class ChainTable:
     def cost(self, s: int, t: int, m: int, given: bool = False) -> float:
         """The least cost of a part; infinite where it does not fit."""
         return float(self._costs[s, t, given][m]) if m >= 0 else float("inf")
+
+    def least(self) -> int | None:
+        """The fewest units within which the whole chain can be done; None if these are too few."""
+        fitting = np.flatnonzero(np.isfinite(self._costs[1, self.problem.stages, False]))
+        return int(fitting[0]) + self.A[0] if len(fitting) else None
 
     def _filled(self, s: int, t: int, given: bool) -> Any:
         best = np.full(self.units + 1, np.inf)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from ckptcli.options.group import Options, group
-from ckptcli.options.measuring import ThresholdOptions
-from ckptcli.options.option import option
+from ckptcli.options.measuring import MachinesOptions, ThresholdOptions
 from ckptcli.options.output import (
     ExportOptions,
     GateOptions,
@@ -23,11 +22,7 @@ class CompareOptions(Options):
         ThresholdOptions,
         threshold_percent={"help": "Times within this of the base's are `same`."},
     )
-    allow_different_machines: bool = option(
-        False,
-        "Give time verdicts even if the machine records differ.",
-        section="How to measure",
-    )
+    machines: MachinesOptions = group(MachinesOptions)
     data: JsonOptions = group(
         JsonOptions, as_json={"help": "Print one JSON object, schema ckpt.compare/1."}
     )

@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 from ckptcli.options.group import Options, group
-from ckptcli.options.measuring import DeviceMemoryOptions, RoundOptions, ThresholdOptions
+from ckptcli.options.measuring import (
+    DeviceMemoryOptions,
+    MachinesOptions,
+    RoundOptions,
+    ThresholdOptions,
+)
 from ckptcli.options.output import (
     ExportOptions,
     GateOptions,
@@ -57,6 +62,13 @@ class SweepOptions(Options):
     gradients: GradientOptions = group(GradientOptions)
     replaying: ReplayOptions = group(ReplayOptions)
     threshold: ThresholdOptions = group(ThresholdOptions)
+    machines: MachinesOptions = group(
+        MachinesOptions,
+        allow_different_machines={
+            "help": "Give laws of times even if points are of several machines.",
+            "not_in_child": "the points of several are the parent's",
+        },
+    )
     place: PlaceOptions = group(PlaceOptions)
     scheduler: SchedulerOptions = group(SchedulerOptions)
     results: ResultOptions = group(ResultOptions)

@@ -31,7 +31,7 @@ class Exact(Planner):
 
     keyword = "exact"
     summary = "exact search on a dag, A* with a bound"
-    guarantee = "the least cost in any order, or in one where the time limit stops it"
+    guarantee = "the least cost in any order, or in one of what is computed once"
     kinds = (DagProblem.kind,)
     rank = 60
 

@@ -1,7 +1,7 @@
 """The laws of a sweep: of each strategy the bytes of the ledger, exactly, and the times.
 
 Invariants: laws are of points that differ in whole numbers alone; what differs in a word or a
-fraction is told apart first. Times of several machines have none.
+fraction is told apart first. Times of several machines have none unless that is asked for.
 """
 
 from __future__ import annotations
@@ -78,8 +78,11 @@ class Laws:
     crossovers: Sequence[Crossover] = ()
 
 
-def laws_of(sweep: SweepResult) -> Laws:
-    """The laws that the points show; none without an axis of whole numbers."""
+def laws_of(sweep: SweepResult, any_machine: bool = False) -> Laws:
+    """The laws that the points show; none without an axis of whole numbers.
+
+    `any_machine` is whether times of several machines may have one.
+    """
     measured = sweep.with_status("measured")
     numbers = [a for a in sweep.axes if all(isinstance(p.point[a], int) for p in measured)]
     names = [a for a in numbers if len({p.point[a] for p in measured}) > 1]
@@ -87,7 +90,8 @@ def laws_of(sweep: SweepResult) -> Laws:
         return Laws()
     others = [axis for axis in sweep.axes if axis not in numbers]
     groups = list(_groups(measured, others))
-    times = [law for where, points in groups for law in _times(points, names, where)]
+    timed = [(w, ps) for w, ps in groups if any_machine or len({p.host for p in ps}) == 1]
+    times = [law for where, points in timed for law in _times(points, names, where)]
     return Laws(
         [law for where, points in groups for law in _bytes(points, names, where)],
         times,
@@ -178,8 +182,6 @@ def _by_value(names: Sequence[str], known: Mapping[Place, int]) -> list[Found]:
 def _times(
     points: Sequence[PointResult], names: Sequence[str], where: Sequence[str]
 ) -> Iterator[TimeLaw]:
-    if len({point.host for point in points}) > 1:
-        return
     for strategy, rows in _rows(points).items():
         known = {
             tuple(float(point.point[name]) for name in names): time_s
