@@ -153,7 +153,7 @@ def test_a_run_that_consumes_its_gradients_has_the_same_ones_and_a_lower_peak(
 @pytest.mark.parametrize(
     "workload",
     [
-        ("--workload", f"{EXAMPLES / 'mlp.py'}:make"),
+        pytest.param(("--workload", f"{EXAMPLES / 'mlp.py'}:make"), marks=pytest.mark.slow),
         ("--workload", "trg", "--steps", "2", "--chi", "2"),
         ("--workload", "graph:graph.json"),
     ],
