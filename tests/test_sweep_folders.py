@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,8 @@ from ckptcli.measure.record_json import record_json
 from ckptcli.measure.rounds import Plan
 from ckptcli.profiling.profile import profile
 from ckptcli.sweep.folder_record import records_in
+from ckptcli.sweep.result import PointResult
+from ckptcli.sweep.running import once
 from ckptcli.workloads.silu import SiluWorkload
 
 
@@ -42,6 +45,15 @@ def test_the_points_of_a_folder_are_one_record() -> None:
     points = [dict(program.point) for program in record.programs]
     assert points == [{"layers": k, "n": n} for k in (2, 3) for n in (8, 16)]
     assert record.title == "layers = 2,3, n = 8,16"
+
+
+def test_warnings_that_differ_in_figures_are_told_once() -> None:
+    told = [("the load is 3.1", "one"), ("the load is 4.5",), ("the load is 1,024", "two")]
+    points = [
+        PointResult(str(n), {"n": n}, replace(measured(2, 8), warnings=texts))
+        for n, texts in enumerate(told)
+    ]
+    assert list(once(points)) == ["n=0: the load is 3.1 (and 2 alike)", "n=0: one", "n=2: two"]
 
 
 def test_points_of_two_dtypes_are_two_records() -> None:

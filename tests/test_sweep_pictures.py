@@ -101,6 +101,7 @@ def test_the_files_are_what_they_are_called() -> None:
     assert "8 layers n^2" in page
 
 
+@pytest.mark.slow
 def test_a_png_is_one() -> None:
     pytest.importorskip("matplotlib")
     whole = sweep()

@@ -189,11 +189,10 @@ def _print(options: SweepOptions, swept: Swept) -> None:
 
 def _tell(options: SweepOptions, sweep: SweepResult) -> None:
     """What the points themselves warn of, once, and what another version measured."""
-    from ckptcli.sweep.running import stale
+    from ckptcli.sweep.running import once, stale
 
-    records = [point.record for point in sweep.points if point.record is not None]
     warn(stale(sweep.points), options.notes.quiet)
-    warn(dict.fromkeys(text for r in records for text in r.warnings), options.notes.quiet)
+    warn(once(sweep.points), options.notes.quiet)
 
 
 def _exit_code(sweep: SweepResult, gates: Sequence[Condition], strict: bool) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
@@ -13,6 +14,8 @@ from ckptcli.sweep.result import PointResult
 from ckptcli.sweep.store import Store
 from ckptcli.sweep.tasks import Task
 from ckptcli.version import VERSION
+
+_FIGURE = re.compile(r"\d+(?:[.,]\d+)*")
 
 Tell = Callable[[int, int, str], None]
 """Told how many of how many points are done, and what is next and how long it may all take."""
@@ -54,7 +57,7 @@ def _next(left: Mapping[str, Task]) -> str:
 def stale(results: Sequence[PointResult]) -> Iterator[str]:
     """What to say of points that another version or commit measured."""
     records = [point.record for point in results if point.record is not None]
-    commit = read_origin().commit
+    commit = _short(read_origin().commit)
     for what, now, of in (("version", VERSION, _version), ("commit", commit, _commit)):
         others = [known for record in records if (known := of(record)) not in (now, None)]
         if others and now is not None:
@@ -65,9 +68,26 @@ def stale(results: Sequence[PointResult]) -> Iterator[str]:
             )
 
 
+def once(results: Sequence[PointResult]) -> Iterator[str]:
+    """The warnings of all points, of those that differ in figures alone the first one."""
+    alike: dict[str, list[str]] = {}
+    for point in results:
+        for text in () if point.record is None else point.record.warnings:
+            said = f"{point.title}: {text}" if point.point else text
+            alike.setdefault(_FIGURE.sub("#", text), []).append(said)
+    for texts in alike.values():
+        more = f" (and {len(texts) - 1} alike)" if len(texts) > 1 else ""
+        yield f"{texts[0]}{more}"
+
+
 def _version(record: RunRecord) -> str | None:
     return record.version
 
 
 def _commit(record: RunRecord) -> str | None:
-    return None if record.origin is None else record.origin.commit
+    return None if record.origin is None else _short(record.origin.commit)
+
+
+def _short(commit: str | None) -> str | None:
+    """As the origin of a run is shown."""
+    return None if commit is None else commit[:12]
