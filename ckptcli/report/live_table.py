@@ -13,7 +13,7 @@ COLUMNS = (
     Column("size", 1),
     Column("node", 2),
     Column("module", 2, "text", folds_to=12),
-    Column("op", 3, "text"),
+    Column("op", 3, "text", folds_to=16),
     Column("shape", 5, "text"),
     Column("made at", 4, "text", folds_to=16),
     Column("held by", 6, "text", folds_to=12),
