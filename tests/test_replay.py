@@ -258,6 +258,17 @@ def test_the_command_has_a_row_of_the_flat_program_beside_that_of_the_tape(
         assert flat["own_ratio"] is not None
 
 
+def test_a_flat_program_of_a_wrong_recomputation_is_wrong_as_well(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    run = ["run", "--workload", "trg", "--steps", "4", "--chi", "4", "--memory-only", "--json"]
+    assert run_command([*run, "--replay", "--perturb-replay", "ulp"]) == 5
+    rows = json.loads(capsys.readouterr().out)["strategies"]
+    words = [(row["judgement"] or {}).get("word") for row in rows]
+    assert [word == "wrong" for word in words] == [False, True, False, True]
+
+
 def test_replay_is_a_row_of_every_point_and_in_the_line_that_measures_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

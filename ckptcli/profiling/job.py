@@ -133,6 +133,8 @@ class Job:
                 for done, strategy in enumerate(list(self.strategies)):
                     tell("memory", done, len(self.strategies))
                     self._run_memory_pass(strategy, workspace)
+                if self.workload.replays:
+                    self._run_replays(workspace, tell)
                 self._run_peer_passes(tell)
                 tell("difference", 0, 1)
                 self._take_difference()
@@ -272,25 +274,28 @@ class Job:
             measured = memory_pass(self.workload, self.device, strategy, workspace)
             check_limit(strategy.name, measured.memory, self.limit_bytes)
             self.passes.append(measured)
-            if self.workload.replays:
-                self._run_replay(strategy, measured, workspace)
             return
         except PassOutOfMemory as error:
             failure = error.failures[0]
         self._leave_out(failure)
 
-    def _run_replay(self, strategy: Strategy, tape: MemoryPass, workspace: bool) -> None:
-        """The same strategy as a flat program, a row of its own."""
-        from ckptcli.profiling.replayed_pass import replayed_pass
+    def _run_replays(self, workspace: bool, tell: Progress) -> None:
+        """Each strategy as a flat program, a row of its own."""
+        from ckptcli.profiling.replayed_pass import Tape, replayed_pass
 
-        peer = replayed_pass(self.workload, self.device, strategy, tape, workspace)
-        if peer.row.memory is not None:
-            try:
-                check_limit(peer.name, peer.row.memory, self.limit_bytes)
-            except PassOutOfMemory as error:
-                peer.fail(error.failures[0])
-        self.peers.append(peer)
-        self.failures += [] if peer.failure is None else [peer.failure]
+        first = [strategy.name for strategy in self.strategies].index(self._first())
+        expected = self.strategies[first], self.passes[first].outcome
+        for done, (strategy, measured) in enumerate(zip(self.strategies, self.passes)):
+            tell("replay", done, len(self.strategies))
+            tape = Tape(self.workload, self.device, strategy, measured, *expected)
+            peer = replayed_pass(tape, workspace)
+            if peer.row.memory is not None:
+                try:
+                    check_limit(peer.name, peer.row.memory, self.limit_bytes)
+                except PassOutOfMemory as error:
+                    peer.fail(error.failures[0])
+            self.peers.append(peer)
+            self.failures += [] if peer.failure is None else [peer.failure]
 
     def _leave_out(self, failure: Failure) -> None:
         """Go on without a strategy or a peer that does not fit, and without what it left in memory.

@@ -5,7 +5,7 @@ Invariant: its loss and gradients are held against those of the tape, and its pe
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from ckptcli.autodiff.device import Device
@@ -72,30 +72,44 @@ class FlatNetwork:
         return None
 
 
-def replayed_pass(
-    workload: Workload, device: Device, strategy: Strategy, tape: MemoryPass, workspace: bool
-) -> PeerPass:
-    """The flat program, measured once under the ledger; `tape` is the same strategy's pass.
+@dataclass(frozen=True, slots=True)
+class Tape:
+    """What is replayed, and what it has to compute.
 
-    `workspace` is whether that of kernels is measured too.
+    Attributes:
+        measured: the pass on the tape under `strategy`.
+        reference: the strategy that every row of ckpt's own is compared with.
+        expected: what the pass computes under that; no strategy changes it.
+    """
+
+    workload: Workload
+    device: Device
+    strategy: Strategy
+    measured: MemoryPass
+    reference: Strategy
+    expected: Outcome
+
+
+def replayed_pass(tape: Tape, workspace: bool) -> PeerPass:
+    """The flat program, measured once under the ledger; `workspace`: that of kernels too.
 
     Raises:
         ReplayError: the program cannot be replayed.
     """
-    backend = device.backend
-    peer = PeerPass(FlatRunner(backend), strategy)
+    backend, workload, measured = tape.device.backend, tape.workload, tape.measured
+    peer = PeerPass(FlatRunner(backend), tape.strategy)
     try:
         with told_as_failure(backend, peer.name, lambda: "its memory pass"):
-            program = flat_program(workload, strategy, backend)
+            program = flat_program(workload, tape.strategy, backend)
             peer.network = FlatNetwork(program, workload.shown_parameter)
-            memory, done = flat_memory(program, strategy, backend, workspace)
-            outcome = outcome_of_pass(done, tape.outcome.recomputed_by_op or {}, workload)
+            memory, done = flat_memory(program, tape.strategy, backend, workspace)
+            outcome = outcome_of_pass(done, measured.outcome.recomputed_by_op or {}, workload)
             peer.row = replace(
                 peer.row,
                 memory=memory,
                 outcome=outcome,
-                cost=tape.cost,
-                agreement=_agreement(outcome, tape.outcome, done, workload, device),
+                cost=measured.cost,
+                agreement=_agreement(outcome, done, tape),
             )
     except PassOutOfMemory as error:
         peer.fail(error.failures[0])
@@ -138,14 +152,13 @@ def flat_memory(
     return memory, Pass(loss, gradients, result, strategy)
 
 
-def _agreement(
-    found: Outcome, expected: Outcome, done: Pass, workload: Workload, device: Device
-) -> Agreement:
+def _agreement(found: Outcome, done: Pass, tape: Tape) -> Agreement:
     """With the tape: bit for bit, but where a library's own bits vary from run to run."""
-    dtype = str(workload.settings.get("dtype", "float32"))
-    tolerance = 0.0 if device.backend.is_deterministic else TOLERANCES.get(dtype, 1e-2)
-    if (found.loss, found.grad_sha256) == (expected.loss, expected.grad_sha256):
+    dtype = str(tape.workload.settings.get("dtype", "float32"))
+    is_exact = tape.device.backend.is_deterministic
+    tolerance = 0.0 if is_exact else TOLERANCES.get(dtype, 1e-2)
+    if (found.loss, found.grad_sha256) == (tape.expected.loss, tape.expected.grad_sha256):
         return Agreement(found.loss, 0.0, 0.0, 0.0, 0.0, tolerance)
-    own = own_values(workload, device, done.strategy)
+    own = own_values(tape.workload, tape.device, tape.reference)
     arrays: list[Any] = list(done.gradient_arrays().values())
     return agreement(own, Values(done.loss, arrays), dtype, tolerance)

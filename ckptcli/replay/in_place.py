@@ -42,7 +42,7 @@ def overwritten(recording: Recording) -> dict[int, int]:
     found: dict[int, int] = {}
     for index, call in enumerate(calls):
         result = recording.layouts.get(call.results[0])
-        for argument in _candidates(call):
+        for argument in _candidates(call, recording):
             if not isinstance(argument, Value) or result is None:
                 continue
             operand = recording.layouts.get(argument.number)
@@ -68,10 +68,18 @@ def operands_of(call: Instruction) -> tuple[Argument, ...]:
     return operands if rest in ((), (Constant(None),)) else ()
 
 
-def _candidates(call: Instruction) -> tuple[Argument, ...]:
-    """The operands that may be written over: of a kernel of several steps its gradient alone."""
+def _candidates(call: Instruction, recording: Recording) -> tuple[Argument, ...]:
+    """The operands that may be written over: of a kernel of several steps its gradient alone, and
+    that only if x lies elsewhere.
+    """
     operands = operands_of(call)
-    return operands[1:] if call.function in _KERNELS else operands
+    if not operands or call.function not in _KERNELS:
+        return operands
+    x, gradient = (
+        recording.layouts.get(argument.number) if isinstance(argument, Value) else None
+        for argument in operands
+    )
+    return () if x is None or gradient is None or x.memory == gradient.memory else operands[1:]
 
 
 def _last_touches(calls: Sequence[Instruction], recording: Recording) -> dict[int, int]:
