@@ -181,8 +181,8 @@ class _Asking:
         )
 
 
-def _merit(plan: Plan) -> tuple[Number, int, int]:
-    """Ties store rather than compute again."""
+def _merit(plan: Plan) -> tuple[Number, int, bool, int]:
+    """Ties store rather than compute again, and run on the tape rather than as a program."""
     assert plan.cost is not None
     assert plan.peak is not None
-    return plan.cost, plan.evaluations or 0, plan.peak
+    return plan.cost, plan.evaluations or 0, plan.runs != "tape", plan.peak
