@@ -101,7 +101,10 @@ def test_what_would_be_on_the_host_is_told(judged: Judged, module: str) -> None:
     activations = 128 * 4 * (4 * 32 + 2 * 4 * 64)
     weights = (4 * 2 - 1) * 32 * 64 * 4  # the input needs no gradient, nor so the first weight
     assert code == 0
-    assert f"would hold {(activations + weights) / 1024:.1f} KiB there" in rows["offload"]["reason"]
+    assert (
+        f"would hold {(activations + weights) / 1024:.1f} KiB on the host"
+        in rows["offload"]["reason"]
+    )
     assert rows["offload"]["reason"].startswith("on a CPU nothing is moved to the host")
 
 

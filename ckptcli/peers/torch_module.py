@@ -238,10 +238,14 @@ def set_random_states(seed: int) -> None:
 def random_states_kept() -> Iterator[None]:
     """Afterwards these are what they were."""
     states = torch.get_rng_state(), random.getstate(), np.random.get_state()
+    has_devices = torch.cuda.is_available() and torch.cuda.is_initialized()
+    of_devices = torch.cuda.get_rng_state_all() if has_devices else []
     try:
         yield
     finally:
         torch.set_rng_state(states[0])
+        if of_devices:
+            torch.cuda.set_rng_state_all(of_devices)
         random.setstate(states[1])
         np.random.set_state(states[2])
 

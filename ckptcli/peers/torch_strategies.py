@@ -79,7 +79,8 @@ def _framework(plain: UserModule, trial: Trial, seed: int) -> Opened:
 
 
 def _offload(plain: UserModule, trial: Trial, seed: int) -> Opened:
-    """PyTorch's `save_on_cpu` hands on what is on a CPU already, so that nothing can be measured.
+    """PyTorch's `save_on_cpu` hands on what is on a CPU already, so that nothing can be measured;
+    and the account of a pass tells no devices apart.
 
     Raises:
         NoPeer: always; with what it would move.
@@ -94,10 +95,12 @@ def _offload(plain: UserModule, trial: Trial, seed: int) -> Opened:
     with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
         loss = network.forward()
     network.backward(loss)
+    why = "what moves between devices is in no account:"
+    if plain.device.type == "cpu":
+        why = "on a CPU nothing is moved to the host: it is there already; of another device"
     raise NoPeer(
-        f"on a CPU nothing is moved to the host: it is there already; of another device "
-        f"`save_on_cpu` would hold {size(sum(moved.values()))} there, parameters that backward "
-        "reads among it"
+        f"{why} `save_on_cpu` would hold {size(sum(moved.values()))} on the host, parameters "
+        "that backward reads among it"
     )
 
 
