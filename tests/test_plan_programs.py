@@ -170,3 +170,9 @@ def test_every_kind_of_program_can_consume_its_gradients(
         assert run_command([*run, *more]) == 0
         shas.add(printed(capsys)["strategies"][0]["grad_sha256"])
     assert len(shas) == 1
+
+
+def test_a_plan_is_checked_in_float64_too(capsys: pytest.CaptureFixture[str]) -> None:
+    """Whose bytes are twice those of the budget."""
+    assert run_command(["check", "--n", "16", "--layers", "8", "-s", "budget:15000"]) == 0
+    assert "10 of 10 are the forward's, bit for bit" in capsys.readouterr().out

@@ -9,13 +9,15 @@ from __future__ import annotations
 from typing import ClassVar
 
 from ckptcli import units
-from ckptcli.checkpoint.planned import strategy_of
+from ckptcli.checkpoint.planned import Planned, strategy_of
 from ckptcli.checkpoint.program_graph import Program
 from ckptcli.checkpoint.strategies.base import Elsewhere, Strategy
 from ckptcli.checkpoint.strategies.registry import register
 from ckptcli.errors import PlanError, UsageError
 from ckptcli.planning.problems.program import ProgramProblem
 from ckptcli.planning.tape.choice import check_feasible, choose
+from ckptcli.planning.tape.cost_graph import CostGraph
+from ckptcli.planning.tape.program import is_same_but_dtypes, loaded_count, program_made
 
 
 @register
@@ -30,7 +32,7 @@ class Budget(Strategy):
     def __init__(self, budget_bytes: int, text: str) -> None:
         self.budget_bytes = budget_bytes
         self._text = text
-        self._planned: dict[int, tuple[object, Strategy]] = {}
+        self._planned: dict[int, tuple[CostGraph, Strategy]] = {}
         """By the identity of a graph, which is kept with it."""
 
     @property
@@ -56,8 +58,19 @@ class Budget(Strategy):
         """
         graph = program.costs()
         if id(graph) not in self._planned:
-            self._planned[id(graph)] = graph, self._plan(program)
+            self._planned[id(graph)] = graph, self._in_other_precision(graph) or self._plan(program)
         return self._planned[id(graph)][1].prepared(program)
+
+    def _in_other_precision(self, graph: CostGraph) -> Strategy | None:
+        """The plan of the same program in another precision, if one was made: the budget is that
+        of the program's own, and a check repeats the plan in float64.
+        """
+        made = program_made(graph)
+        for other, strategy in self._planned.values():
+            if isinstance(strategy, Planned) and is_same_but_dtypes(program_made(other), made):
+                loaded = loaded_count(graph)
+                return Planned(strategy.schedule, made, loaded, self.name, strategy.reasons())
+        return None
 
     def _plan(self, program: Program) -> Strategy:
         choice = choose(ProgramProblem(program.costs()), self.budget_bytes, program.named())

@@ -18,7 +18,7 @@ from ckptcli.planning.problems.base import Number
 from ckptcli.planning.problems.program import ProgramProblem
 from ckptcli.planning.tape.names import value_names
 from ckptcli.planning.tape.plan_file import TapePlan
-from ckptcli.planning.tape.program import program_made
+from ckptcli.planning.tape.program import loaded_count, program_made
 from ckptcli.planning.tape.schedule import Schedule, schedule_of
 
 UNHURRIED = Deadline()
@@ -82,7 +82,7 @@ def choose(
     """The cheapest plan within the budget; ties hold rather than compute again."""
     plan = make_plan(problem, Request(budget_bytes, deadline), planner)
     graph = problem.graph
-    program, loaded = program_made(graph), sum(problem.model.is_loaded)
+    program, loaded = program_made(graph), loaded_count(graph)
     best = _best(problem, [n for n in named if _fits(problem, n, budget_bytes)])
     if best is not None and (not plan.feasible or best.cost(problem) < (plan.cost or 0)):
         plan = _named_plan(problem, plan, best)

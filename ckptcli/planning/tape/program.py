@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from ckptcli.planning.tape.cost_graph import CostGraph
+from ckptcli.planning.tape.cost_graph import ApplyOp, CostGraph, DrawLeaf, MakeLeaf
 
 
 class Made(NamedTuple):
@@ -33,6 +33,18 @@ def program_made(graph: CostGraph) -> tuple[Made, ...]:
     return tuple(
         Made(n.op, n.shape, n.dtype, n.parents, n.tracked and n.op is not None) for n in graph.nodes
     )
+
+
+def loaded_count(graph: CostGraph) -> int:
+    """How many nodes are made before the forward pass."""
+    return sum(isinstance(action, MakeLeaf | DrawLeaf | ApplyOp) for action in graph.load)
+
+
+def is_same_but_dtypes(first: Sequence[Made], second: Sequence[Made]) -> bool:
+    """Whether two programs are the same in another precision."""
+    return [made._replace(dtype="") for made in first] == [
+        made._replace(dtype="") for made in second
+    ]
 
 
 def first_difference(planned: Sequence[Made], found: Sequence[Made]) -> str:
