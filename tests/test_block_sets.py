@@ -95,6 +95,18 @@ def test_of_many_blocks_a_set_fits_and_none_of_it_can_be_left_out(seed: int) -> 
             assert network.peak(found.best.chosen - {block}) > budget
 
 
+@pytest.mark.parametrize("seed", range(6))
+def test_a_smaller_budget_never_peaks_higher(seed: int) -> None:
+    network = Network(seed, 6, top=12)
+    network.costs = [1 + seed % 2] * 6  # ties everywhere
+    peaks = []
+    for budget in range(network.peak(frozenset()), 0, -3):
+        best = network.searched(budget)[0].best
+        if best is not None:
+            peaks.append(best.peak_bytes)
+    assert peaks == sorted(peaks, reverse=True)
+
+
 def test_a_frontier_falls_from_none_to_the_lowest() -> None:
     network = Network(3, 6)
     found, search = network.searched(None)

@@ -202,6 +202,37 @@ def test_what_cannot_be_planned_is_refused(capsys: pytest.CaptureFixture[str], s
     assert "--planner has no effect on a module" in capsys.readouterr().err
 
 
+def test_a_script_gets_the_plan_of_the_command_and_its_checkpoints(
+    capsys: pytest.CaptureFixture[str], small: str, tmp_path: Path
+) -> None:
+    import torch
+
+    from ckptcli.errors import PlanError
+    from ckptcli.torch import Step, auto_checkpoint, ledger
+
+    expected = planned(capsys, small, "--budget", "90KiB")
+    made: dict[str, Any] = {}
+    exec(SMALL, made)
+    model, x = made["make"]()
+    state = torch.get_rng_state()
+    plan = auto_checkpoint(model, x, "90KiB")
+    assert torch.equal(torch.get_rng_state(), state)
+    assert (plan.code, plan.strategy) == (expected["code"][0]["code"], expected["strategy"])
+    model(x).backward()
+    model.zero_grad()
+    with ledger(model) as account:
+        model(x).backward()
+    assert account.peak - plan.base_bytes == plan.best.peak_bytes == expected["peak"]
+
+    other, x = made["make"]()
+    calls = dict(vars(other.layers[0]))
+    step = Step(other, x, optimizer=torch.optim.AdamW)
+    assert auto_checkpoint(other, step, 90 * 1024, apply=False).base_bytes > plan.base_bytes
+    assert vars(other.layers[0]) == calls
+    with pytest.raises(PlanError, match=r"no set of blocks of `Net` fits 1\.0 KiB"):
+        auto_checkpoint(other, step, "1KiB")
+
+
 @pytest.mark.slow
 def test_a_block_that_cannot_be_computed_again_is_left_out(
     capsys: pytest.CaptureFixture[str], small: str

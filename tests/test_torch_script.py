@@ -33,7 +33,7 @@ FIGURES = (
 
 
 def test_its_names_are_there() -> None:
-    assert dir(ckptcli.torch) == ["Step", "ledger", "profile", "render"]
+    assert dir(ckptcli.torch) == ["Step", "auto_checkpoint", "ledger", "profile", "render"]
     with pytest.raises(AttributeError, match="has no attribute 'profil'"):
         ckptcli.torch.profil  # noqa: B018
 

@@ -9,6 +9,9 @@
         step()
     assert account.peak < 2**30
 
+    plan = auto_checkpoint(model, x, "8GB", loss=loss)
+    print(plan.code)
+
 Nothing is loaded before it is used: a file that names its step can be read without PyTorch.
 """
 
@@ -19,16 +22,18 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from ckptcli.peers.module_step import Step
     from ckptcli.report.console import render
+    from ckptcli.torch.planning import auto_checkpoint
     from ckptcli.torch.script import ledger, profile
 
 _HOMES = {
     "Step": "ckptcli.peers.module_step",
+    "auto_checkpoint": "ckptcli.torch.planning",
     "ledger": "ckptcli.torch.script",
     "profile": "ckptcli.torch.script",
     "render": "ckptcli.report.console",
 }
 
-__all__ = ["Step", "ledger", "profile", "render"]
+__all__ = ["Step", "auto_checkpoint", "ledger", "profile", "render"]
 
 
 def __getattr__(name: str) -> Any:

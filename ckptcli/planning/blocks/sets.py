@@ -120,7 +120,9 @@ class Prediction:
         return sum(self._costs[block] for block in chosen)
 
     def cheapest(self, budget_bytes: int) -> BlockSet | None:
-        """A set within the budget that costs least, then with the fewest blocks; None for none."""
+        """A set within the budget that costs least, then with the fewest blocks, then with the
+        lowest peak; None for none.
+        """
         if len(self.blocks) <= ALL_SETS_OF:
             return next((s for peak, s in self._by_cost if peak <= budget_bytes), None)
         thinned = [self._thinned(order, budget_bytes) for order in self._orders]
@@ -140,8 +142,8 @@ class Prediction:
                 return self.cheapest(self.peak_bytes(chosen)) or chosen
             chosen = better
 
-    def _rank(self, chosen: BlockSet) -> tuple[Number, int, Sequence[int]]:
-        return self.cost(chosen), len(chosen), sorted(chosen)
+    def _rank(self, chosen: BlockSet) -> tuple[Number, int, int, Sequence[int]]:
+        return self.cost(chosen), len(chosen), self.peak_bytes(chosen), sorted(chosen)
 
     @cached_property
     def _by_cost(self) -> list[tuple[int, BlockSet]]:

@@ -1,0 +1,91 @@
+"""From inside a training script: checkpoints around the blocks that a budget asks for.
+
+Invariant: but for these checkpoints the model is what it was, its gradients and random states too.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from ckptcli.errors import PlanError, UsageError
+from ckptcli.peers.base import open_engines
+from ckptcli.peers.module_request import ModuleRequest
+from ckptcli.peers.module_step import Step
+from ckptcli.profiling.profile import silent
+from ckptcli.units import parse_whole_bytes, size
+
+if TYPE_CHECKING:
+    from ckptcli.planning.blocks.plan import ModulePlan
+    from ckptcli.profiling.job import Progress
+
+ENGINE = "torch"
+
+
+def auto_checkpoint(
+    model: Any,
+    step: Any,
+    budget: str | int,
+    *,
+    loss: Callable[[Any, Any], Any] | None = None,
+    optimizer: Any = None,
+    blocks: str | None = None,
+    cost: str = "flops",
+    apply: bool = True,
+    progress: Progress | None = None,
+) -> ModulePlan:
+    """Put the cheapest checkpoints around blocks of a model with which a step fits a budget.
+
+    The plan is that of `ckpt plan --module`; what is done to the model is its `code`.
+
+    Args:
+        model: the `torch.nn.Module`; planned for on a copy.
+        step: a `Step`, whose module may be left to `model`, or what the model is given: a tuple of
+            arguments, or the only one.
+        budget: bytes, or a size, `8GB`: what a step may add above parameters, buffers, input and
+            the optimizer's state.
+        loss: as in `Step`, where `step` is none; likewise `optimizer`.
+        optimizer: an optimizer over parameters of the model, or what makes one.
+        blocks: which parts are its blocks, as with `--blocks`.
+        cost: what computing again costs: flops, time or count.
+        apply: whether the model gets the checkpoints; else the plan alone is made.
+        progress: told how far the passes are.
+
+    What the command tells beside a plan is a warning: that the model checkpoints itself, say.
+
+    Raises:
+        MissingLibraryError: PyTorch is not installed.
+        PlanError: nothing fits, with the smallest budget that does.
+        UsageError: no size, no module with an input, or one without blocks.
+        ProgramError: it fails, does something else each time, or cannot be copied.
+    """
+    from ckptcli.profiling.module_plan import PlanRequest, plan_module
+
+    open_engines([ENGINE])
+    from ckptcli.peers.torch_module import random_states_kept
+
+    given = step if isinstance(step, Step) else Step(model, step, loss=loss, optimizer=optimizer)
+    request = ModuleRequest(type(model).__name__, blocks, step=replace(given, module=model))
+    with random_states_kept():
+        plan, notes = plan_module(PlanRequest(request, _bytes(budget), cost), progress or silent)
+    for note in notes:
+        warnings.warn(note, stacklevel=2)
+    if plan.best is None:
+        raise PlanError(
+            f"no set of blocks of `{request.text}` fits {size(plan.budget)}",
+            f"the smallest budget that one was found for is {plan.lowest.peak_bytes} bytes",
+        )
+    if apply and plan.code is not None:
+        exec(plan.code, {"model": model})  # what is done can be read, and be pasted instead
+    return plan
+
+
+def _bytes(budget: str | int) -> int:
+    try:
+        return budget if isinstance(budget, int) else parse_whole_bytes(budget)
+    except ValueError:
+        raise UsageError(
+            f"budget `{budget}` is no size", "give bytes, or one such as 8GB"
+        ) from None
