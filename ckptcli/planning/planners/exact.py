@@ -27,7 +27,7 @@ MOST_STATES_FOR_SMALLEST = 50_000
 
 @register
 class Exact(Planner):
-    """The cheapest schedule there is, where the time is enough."""
+    """The cheapest schedule there is, where it has to look at few enough states."""
 
     keyword = "exact"
     summary = "exact search on a dag, A* with a bound"
@@ -36,7 +36,7 @@ class Exact(Planner):
     rank = 60
 
     def too_large(self, problem: DagProblem) -> str:
-        count = len(problem.needed) - len(problem.once)
+        count = len(set(problem.needed) - problem.once)
         if count <= MOST_RECOMPUTABLE:
             return ""
         return f"{count} values that can be computed again; it takes {MOST_RECOMPUTABLE}"
@@ -53,11 +53,8 @@ class Exact(Planner):
             path = found.path
             below = found.cost if path is not None else below
             limits = (ORDER,)
-        found = (
-            _Searches(view)
-            .in_any_order(budget)
-            .run(request.deadline, MOST_STATES_IN_ANY_ORDER, below)
-        )
+        any_order = searches.in_any_order(budget)
+        found = any_order.run(request.deadline, MOST_STATES_IN_ANY_ORDER, below)
         if found.path is not None or found.is_complete:
             limits = ()
             path = found.path or path
