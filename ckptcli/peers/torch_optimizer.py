@@ -55,11 +55,6 @@ class StepOptimizer:
         self._parameters = [p for p in parameters if p.requires_grad]
         self._before: list[tuple[torch.Tensor, torch.Tensor]] | None = None
 
-    @property
-    def title(self) -> str:
-        """`AdamW`."""
-        return type(self.optimizer).__name__
-
     def step(self, gradients: Sequence[torch.Tensor | None]) -> None:
         """The optimizer's step by these gradients of the parameters that require one, in order; the
         first keeps what it moves. No gradient is left in `.grad`.
