@@ -134,7 +134,7 @@ def test_an_input_goes_before_that_of_a_file(
     [
         ("ckpt_test_nets:net", 2, "gives a module without an input\n"),
         ("ckpt_test_nets:nett", 2, "unknown name in `ckpt_test_nets`: `nett`\n"),
-        ("ckpt_test_nets:needs", 1, "missing 1 required positional argument: 'width'"),
+        ("ckpt_test_nets:needs", 2, "called without arguments, which it does not take: missing a"),
         ("ckpt_no_such.nets:net", 2, "`ckpt_no_such.nets` cannot be imported: ModuleNotFound"),
         ("ckpt_test_nets", 2, "is not FILE.py:MAKE and not PACKAGE.MODULE:MAKE"),
     ],

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from ckptcli.report.readings import answer, readings
 from tests.records import balanced_record, none_record, run_record
 
@@ -28,3 +30,20 @@ def test_a_ratio_that_the_medians_confirm_says_nothing_more() -> None:
     head, below = told([QUIET] * 9, [1.1 * QUIET] * 9)
     assert "takes 1.10x the time (slower)" in head
     assert "medians" not in below
+
+
+def test_a_peak_in_forward_has_both_figures_of_each_kind_in_one_order() -> None:
+    record = run_record(none_record([QUIET] * 9))
+    row = record.rows[0]
+    assert row.memory is not None
+    assert row.memory.peak_live is not None
+    live = replace(row.memory.peak_live, module="layers.0", phase="forward", total_bytes=7 << 20)
+    memory = replace(
+        row.memory,
+        peak_live=live,
+        traced_peak_forward_bytes=8 << 20,
+        traced_peak_backward_bytes=5 << 20,
+    )
+    told = " ".join(readings(replace(row, memory=memory), record))
+    assert "at most 7.0 MiB live in the forward of `layers.0`" in told
+    assert "with the workspace of kernels 8.0 MiB and 5.0 MiB" in told

@@ -76,6 +76,21 @@ def test_an_output_that_is_kept_is_in_the_account(capsys: pytest.CaptureFixture[
     assert told.startswith("the output, 2.5 KiB, is held until the backward pass is done")
 
 
+@pytest.mark.slow
+@NEEDS_TORCH
+def test_a_module_in_evaluation_mode_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    """Its framework's switch is on and does nothing there, which no size of blocks would mend."""
+    words = ("-q", "-s", "remat", "-s", "framework")
+    _, remat, trained = profiled(capsys, f"{STEPS}:switched", *words)["strategies"]
+    assert trained["saved_bytes"] == remat["saved_bytes"]
+    data = profiled(capsys, f"{STEPS}:evaluated", *words)
+    assert sum("the module is in evaluation mode" in text for text in data["warnings"]) == 1
+    assert data["strategies"][2]["reason"] == (
+        "`gradient_checkpointing_enable` of the module makes no checkpoint in evaluation mode: "
+        "call its `train()`"
+    )
+
+
 def network_of(name: str) -> Any:
     from ckptcli.peers.module_request import ModuleRequest
     from ckptcli.peers.torch_loading import load_module
@@ -299,8 +314,16 @@ def test_the_screen_has_a_column_for_the_step(capsys: pytest.CaptureFixture[str]
         ("foreign", 2, "moves 1 tensor that the module does not have as a parameter"),
         ("stepless", 2, "the optimizer of"),
         ("no_module", 2, "a step whose module is of type function"),
+        ("three", 2, "gives a tuple of Sequential, Tensor, MSELoss, not (module, input)"),
+        ("swapped", 2, "gives a tuple of Tensor, Sequential, not (module, input)"),
+        ("output_alone", 2, "called as loss(output, batch), which it does not take: too many"),
+        ("named", 2, "the optimizer of"),
+        ("listed", 1, "(Linear), given list of float32 ["),
+        ("cut", 2, "its reentrant checkpoints give no gradient where no input of theirs"),
+        ("cut_loss", 2, "its reentrant checkpoints give no gradient where no input of theirs"),
     ],
 )
+@pytest.mark.filterwarnings("ignore:None of the inputs have requires_grad=True")
 def test_a_step_that_has_no_loss(
     capsys: pytest.CaptureFixture[str], name: str, code: int, words: str
 ) -> None:

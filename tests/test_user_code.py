@@ -8,6 +8,7 @@ import pytest
 
 from ckptcli.autodiff.device import device
 from ckptcli.checkpoint.strategies.registry import parse_strategy
+from ckptcli.checkpoint.user_code import refused_arguments
 from ckptcli.errors import UnknownNameError, UsageError
 from ckptcli.profiling.memory_pass import memory_pass
 from ckptcli.workloads.silu import SiluWorkload
@@ -91,3 +92,12 @@ def test_a_file_that_fails_is_named(tmp_path: Path) -> None:
     (tmp_path / "bad.py").write_text("1 / 0\n")
     with pytest.raises(UsageError, match=r"bad.py:1 \(`1 / 0`\): ZeroDivisionError"):
         parse_strategy(f"{tmp_path / 'bad.py'}:x")
+
+
+def test_arguments_that_a_function_does_not_take_are_said() -> None:
+    """What a function written in C takes is not always known: it is not refused then."""
+    assert refused_arguments(lambda output, batch: output, 1, 2) is None
+    assert refused_arguments(lambda output: output, 1, 2) == "too many positional arguments"
+    assert refused_arguments(lambda width: width) == "missing a required argument: 'width'"
+    assert refused_arguments(dict, 1, 2) is None
+    assert refused_arguments("adamw") is None  # type: ignore[arg-type]  # as in a user's file

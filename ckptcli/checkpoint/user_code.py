@@ -6,6 +6,7 @@ it can be imported and nothing of it stands in front of another module.
 
 from __future__ import annotations
 
+import inspect
 import linecache
 import os
 import re
@@ -130,6 +131,19 @@ def running(what: str, hint: str, where: Callable[[], str] = str) -> Iterator[No
         advice = error.hint if isinstance(error, CkptError) else None
         message = f"`{what}` failed{_at(error)}{where()}: {_reason(error)}"
         raise ProgramError(message, advice) from error
+
+
+def refused_arguments(function: Callable[..., object], *arguments: object) -> str | None:
+    """Why a function cannot be called with these arguments; None where it can, or does not tell."""
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):  # not callable, or written in C
+        return None
+    try:
+        signature.bind(*arguments)
+    except TypeError as error:
+        return str(error)
+    return None
 
 
 def _run(path: Path) -> ModuleType:

@@ -21,6 +21,7 @@ from ckptcli.checkpoint.user_code import (
     is_importable,
     is_user_code,
     load_name,
+    refused_arguments,
     running,
 )
 from ckptcli.errors import UsageError
@@ -121,6 +122,12 @@ def _maker(text: str, seed: int) -> Callable[[], object]:
     make = load_name(text) if is_user_code(text) else import_name(text)
     if not callable(make) or isinstance(make, torch.nn.Module):
         raise UsageError(f"`{text}` is not a function", _CONTRACT)
+    refused = refused_arguments(make)
+    if refused is not None:
+        raise UsageError(
+            f"`{text}` is called without arguments, which it does not take: {refused}",
+            "write a function without any that calls it",
+        )
     return make
 
 
@@ -166,6 +173,12 @@ def _step_in(request: ModuleRequest, made: object) -> Step:
         module, given = made
         return Step(module, (), given) if isinstance(given, Mapping) else Step(module, given)
     step = _in_mapping(text, made) if isinstance(made, Mapping) else made
+    if isinstance(step, tuple | list):
+        kinds = ", ".join(type(each).__name__ for each in step)
+        raise UsageError(
+            f"`{text}` gives a {type(step).__name__} of {kinds or 'nothing'}, not (module, input)",
+            f"{_CONTRACT}; a loss goes into the Step, several inputs are a tuple: (module, (x, y))",
+        )
     if not isinstance(step, Step):
         kind = type(made).__name__
         raise UsageError(f"`{text}` gives an object of type {kind}, not a module", _CONTRACT)

@@ -17,6 +17,7 @@ from typing import Any
 import torch
 from torch._subclasses.fake_tensor import FakeTensor
 
+from ckptcli.checkpoint.user_code import refused_arguments
 from ckptcli.errors import OutputError
 from ckptcli.peers.module_step import Step
 
@@ -55,8 +56,7 @@ def users_loss(step: Step, output: Any, text: str) -> torch.Tensor:
     Raises:
         OutputError: no tensor of one element that a gradient flows to.
     """
-    assert step.loss is not None
-    loss = step.loss(output, step.given)
+    loss = _called(step, output, text)
     is_one = isinstance(loss, torch.Tensor) and loss.numel() == 1 and not loss.is_complex()
     if is_one and loss.requires_grad:
         found: torch.Tensor = loss.reshape(())
@@ -65,6 +65,23 @@ def users_loss(step: Step, output: Any, text: str) -> torch.Tensor:
         f"the loss of `{text}` is {_described(loss)}",
         "have loss(output, batch) return a real tensor of one element that depends on a parameter",
     )
+
+
+def _called(step: Step, output: Any, text: str) -> Any:
+    """What the loss gives; its signature is read only once it fails, which no time contains."""
+    assert step.loss is not None
+    try:
+        return step.loss(output, step.given)
+    except TypeError as error:
+        own = step.loss.forward if isinstance(step.loss, torch.nn.Module) else step.loss
+        refused = refused_arguments(own, output, step.given)
+        if refused is None:
+            raise
+        raise OutputError(
+            f"the loss of `{text}` is called as loss(output, batch), which it does not take: "
+            f"{refused}",
+            "write `lambda output, batch: ...` around it",
+        ) from error
 
 
 def _described(value: object) -> str:

@@ -18,8 +18,8 @@ from ckptcli.units import count
 
 def made_optimizer(given: Any, parameters: Sequence[torch.nn.Parameter]) -> Any:
     """An instance as it is, or what is made of the parameters that require a gradient."""
-    if hasattr(given, "step") and not isinstance(given, type):
-        return given
+    if not callable(given) or (hasattr(given, "step") and not isinstance(given, type)):
+        return given  # also what is no optimizer, which an error names then
     return given([parameter for parameter in parameters if parameter.requires_grad])
 
 

@@ -5,7 +5,7 @@ Invariant: nothing of it is left on the module afterwards.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -48,7 +48,7 @@ class Places:
     def _follow(self, part: torch.nn.Module, label: str) -> list[Any]:
         def enter(part: Any, arguments: Any, keywords: Any) -> None:
             self.called.add(id(part))
-            self._running.append((label, _given((arguments, keywords))))
+            self._running.append((label, _given([*arguments, *keywords.values()])))
 
         def leave(part: Any, arguments: Any, output: Any) -> None:
             # What a part raised and its caller caught has left parts above it.
@@ -66,15 +66,18 @@ def _label(path: str, part: torch.nn.Module) -> str:
     return f"`{path}` ({kind})" if path else kind
 
 
-def _given(arguments: Any) -> str:
-    kinds = [_kind(leaf) for leaf in tree_leaves(arguments)]
-    if not kinds:
-        return ""
-    more = f" and {len(kinds) - SHOWN} more" if len(kinds) > SHOWN else ""
-    return f", given {', '.join(kinds[:SHOWN])}{more}"
+def _given(arguments: Sequence[object]) -> str:
+    return f", given {_kinds(arguments)}" if arguments else ""
+
+
+def _kinds(values: Sequence[object]) -> str:
+    more = f" and {len(values) - SHOWN} more" if len(values) > SHOWN else ""
+    return f"{', '.join(map(_kind, values[:SHOWN]))}{more}"
 
 
 def _kind(value: object) -> str:
+    """A container with what is in it: where a tensor is wanted, a list of one is the error."""
     if isinstance(value, torch.Tensor):
         return f"{str(value.dtype).removeprefix('torch.')} {list(value.shape)}"
-    return type(value).__name__
+    inside = tree_leaves(value) if isinstance(value, list | tuple | Mapping) else []
+    return f"{type(value).__name__} of {_kinds(inside)}" if inside else type(value).__name__

@@ -11,16 +11,17 @@ from dataclasses import dataclass
 import torch
 
 from ckptcli.checkpoint.strategies.base import Strategy
+from ckptcli.checkpoint.user_code import running
 from ckptcli.peers.base import NoPeer, elsewhere
 from ckptcli.peers.module_strategies import COMPILE, FRAMEWORK, NONE, OFFLOAD, OWN, ModuleStrategy
 from ckptcli.peers.torch_blocks import in_another
 from ckptcli.peers.torch_compiled import CompiledNetwork
 from ckptcli.peers.torch_loading import another
-from ckptcli.peers.torch_module import ModuleNetwork, UserModule
+from ckptcli.peers.torch_module import SMALLER, ModuleNetwork, UserModule
 from ckptcli.peers.torch_own import turn_on_framework
 from ckptcli.peers.torch_regions import checkpoint_regions, module_regions
 from ckptcli.peers.torch_storages import storage_key, storages
-from ckptcli.peers.torch_trial import Trial
+from ckptcli.peers.torch_trial import Trial, own_checkpoints_of
 from ckptcli.units import count, size
 
 
@@ -74,7 +75,16 @@ def _own(plain: UserModule, trial: Trial, seed: int) -> Opened:
 
 def _framework(plain: UserModule, trial: Trial, seed: int) -> Opened:
     user = another(plain, seed, trial.can_share)
-    what = f"what `{turn_on_framework(user.module)}` of the module turns on"
+    switch = turn_on_framework(user.module)
+    if not user.module.training:
+        with running(user.text, SMALLER):
+            made = own_checkpoints_of(user, seed)
+        if not made:
+            raise NoPeer(
+                f"`{switch}` of the module makes no checkpoint in evaluation mode: call its "
+                "`train()`"
+            )
+    what = f"what `{switch}` of the module turns on"
     return Opened(ModuleNetwork(user, seed, has_own_checkpoints=True), what)
 
 

@@ -33,6 +33,17 @@ _CACHED = (
     "switch does"
 )
 
+_EVALUATING = (
+    "the module is in evaluation mode: no dropout, batch normalisation by its stored statistics, "
+    "no checkpoint of a framework that asks for training; call its `train()` to measure a training"
+)
+
+_REENTRANT = (
+    "its reentrant checkpoints give no gradient where no input of theirs requires one, as behind a "
+    "frozen embedding: pass use_reentrant=False, or have the first input require a gradient "
+    "(`enable_input_require_grads()` of transformers)"
+)
+
 _NO_GRADIENT = (
     "no gradient flows to its output: PyTorch's reentrant checkpoint needs an input that requires "
     "one, which the first block does not get"
@@ -52,6 +63,7 @@ class Trial:
         has_cache: whether a configuration of it has `use_cache` on.
         without_gradient: parameters, by path, and inputs that the loss does not depend on.
         can_share: whether no pass changes a parameter, so that all strategies may have the same.
+        is_training: whether the module is in training mode.
         output_bytes: what is held of the output until backward is done, where the step says so.
     """
 
@@ -60,6 +72,7 @@ class Trial:
     never_called: Sequence[str]
     without_gradient: Sequence[str]
     has_cache: bool
+    is_training: bool
     output_bytes: int = 0
     can_share: bool = True
 
@@ -72,6 +85,8 @@ class Trial:
                 f"the module checkpoints itself ({made} in a pass): `own` is the module as it is, "
                 "every other row has these off"
             )
+        if not self.is_training:
+            yield _EVALUATING
         if self.has_cache:
             yield f"the module's {_CACHED}"
         if self.never_called:
@@ -106,8 +121,7 @@ def tried(user: UserModule, seed: int, wanted: str | None = None, has_values: bo
     passes: list[Values] = []
     found: list[Any] = []
     with running(user.text, SMALLER, places.text), places.following(user.module):
-        with counted_checkpoints() as own_checkpoints:
-            ModuleNetwork(user, seed, has_own_checkpoints=True).forward()
+        own_checkpoints = own_checkpoints_of(user, seed)
         restore_buffers(user.module, buffers)
         for _ in range(2):
             with following_loops(blocks) as loops:
@@ -130,9 +144,26 @@ def tried(user: UserModule, seed: int, wanted: str | None = None, has_values: bo
         [path for path, module in blocks.parts if id(module) not in places.called],
         [name for name, grad in zip(user.parameter_names(), found) if grad is None],
         user.has_cache,
+        user.module.training,
         output_bytes,
         can_share,
     )
+
+
+def own_checkpoints_of(user: UserModule, seed: int) -> Sequence[str]:
+    """The kind of each checkpoint that the module makes itself in a forward pass.
+
+    Raises:
+        OutputError: no gradient flows to its loss; where its own checkpoints may be why, says so.
+    """
+    with counted_checkpoints() as made:
+        try:
+            ModuleNetwork(user, seed, has_own_checkpoints=True).forward()
+        except OutputError as error:
+            if "reentrant" not in made:
+                raise
+            raise OutputError(error.message, _REENTRANT) from error
+    return made
 
 
 def _digests(user: UserModule) -> list[bytes]:

@@ -237,8 +237,11 @@ def _role(held: Holder) -> str:
 def _workspace(memory: Memory) -> str:
     if memory.workspace_bytes is None:
         return f"workspace of kernels {units.UNKNOWN}"
-    backward, forward = memory.peak_backward_bytes, memory.peak_forward_bytes
-    return f"with the workspace of kernels {units.size(backward)} and {units.size(forward)}"
+    phases = [memory.peak_backward_bytes, memory.peak_forward_bytes]
+    live = memory.peak_live
+    if live is not None and live.module and live.phase == "forward":
+        phases.reverse()  # as the sentence names them
+    return f"with the workspace of kernels {' and '.join(map(units.size, phases))}"
 
 
 def allocator_text(peak: AllocatorPeak) -> str:

@@ -3,6 +3,7 @@
 import torch
 from torch import nn
 from torch.nn import functional as F
+from torch.utils.checkpoint import checkpoint
 
 from ckptcli.torch import Step
 
@@ -169,3 +170,69 @@ def headless():
 
 def no_module():
     return Step(net, labelled()[0])
+
+
+def three():
+    return net(), labelled()[0], nn.MSELoss()
+
+
+def swapped():
+    return labelled()[0], net()
+
+
+def output_alone():
+    return Step(net(), labelled()[0], loss=lambda output: output.mean())
+
+
+def named():
+    return trained("adamw")
+
+
+def listed():
+    return net(), ([labelled()[0]],)
+
+
+class Reentrant(nn.Module):
+    """Its first input requires no gradient, so that none flows to its output."""
+
+    def __init__(self):
+        super().__init__()
+        self.inner = net()
+
+    def forward(self, x):
+        return checkpoint(self.inner, x, use_reentrant=True)
+
+
+def cut():
+    return Reentrant(), labelled()[0]
+
+
+def cut_loss():
+    return Step(*cut(), loss=lambda output, x: output.sum())
+
+
+class Switched(nn.Module):
+    """As a model of transformers: checkpoints where it is trained and they are turned on."""
+
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList(nn.Sequential(nn.Linear(32, 32), nn.Tanh()) for _ in range(2))
+        self.is_on = False
+
+    def gradient_checkpointing_enable(self):
+        self.is_on = True
+
+    def forward(self, x):
+        for layer in self.layers:
+            spared = self.is_on and self.training
+            x = checkpoint(layer, x, use_reentrant=False) if spared else layer(x)
+        return x
+
+
+def switched():
+    return Switched(), torch.rand(4, 32)
+
+
+def evaluated():
+    module, x = switched()
+    return module.eval(), x
