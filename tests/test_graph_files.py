@@ -318,7 +318,7 @@ def test_what_exceeds_the_available_memory_is_refused_while_it_is_checked(
     large = {"op": "expand", "in": [0], "shape": [5000, 1000, 2, 2]}
     Path("g.json").write_text(case_of(large, {"op": "exp", "in": [1]}))
     assert run_command(["log", "--workload", "graph:g.json"]) == 1
-    assert "g.json:1: op 2 does not fit in memory" in capsys.readouterr().err
+    assert "g.json:1: op 2: `exp` does not fit in memory" in capsys.readouterr().err
     assert resource.getrlimit(resource.RLIMIT_AS) == limit
     assert run_command(["log", "--workload", "graph:g.json", "--no-memory-check"]) == 0
 

@@ -94,6 +94,9 @@ OPTIONAL = {
     *("compiled", "compiled_peak_bytes", "counterpart", "plain_agreement"),
     *("dtype", "source", "name", "ops_per_point"),
     *("check", "repeats", "collected", "process"),
+    *("module", "held_by", "phase", "holders", "allocator_after_forward"),
+    *("allocator_after_backward", "optimizer_bytes", "ledger_peak_step_bytes"),
+    *("traced_peak_step_bytes", "phases", "step_s"),
 }
 """What has a default, and so is missing from a file that is older."""
 

@@ -33,13 +33,13 @@ def command(options: CheckOptions, line: Line) -> int:
     from ckptcli.options.effects import without_effect
 
     subject = subject_of(options, line)
-    lost = without_effect(line.options, line.given, subject.kind(options))
     threads, quiet = options.device.threads, options.notes.quiet
     with (
         reader_may_leave(),
         limited_threads(options.device, quiet),
         opened_engines(subject.engine_names, threads) as (engines, notes),
     ):
+        lost = without_effect(line.options, line.given, subject.kind(options))
         warn([*lost, *notes], quiet)
         checks: list[Check] = []
         for program in subject.checks(options, engines):

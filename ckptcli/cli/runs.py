@@ -38,17 +38,18 @@ def run_subject(subject: Subject, options: RunOptions, line: Line) -> int:
     from ckptcli.measure.machine import blas_threads
 
     profile = subject.profile(options)
-    kind = subject.kind(options)
-    lost = without_effect(line.options, line.given, kind)
     gates = [parse_condition(text) for text in options.gates.conditions]
     for gate in gates:
         check_applies(gate, profile.row_names, profile.has_reference)
-    # The threads are set before anything loads the array library, which may read them but once;
-    # it is loaded before signals count, and so are the libraries of the engines.
+    # The threads are set before anything loads the array library, which may read them but once, a
+    # workload that is asked what it is too; it is loaded before signals count, and so are the
+    # libraries of the engines.
     threads = options.device.threads
     with blas_threads(threads) as threads_warning:
         for module in profile.modules:
             importlib.import_module(module)
+        kind = subject.kind(options)
+        lost = without_effect(line.options, line.given, kind)
         with (
             opened_engines(subject.engine_names, threads) as (engines, notes),
             Stops(options.rounds.timeout_s) as stops,

@@ -29,13 +29,13 @@ def command(options: SavedOptions, line: Line) -> None:
     from ckptcli.options.effects import without_effect
 
     subject = subject_of(options, line)
-    lost = without_effect(line.options, line.given, subject.kind(options))
     _check_sums(options.totals.by_text, subject.sums)
     threads, quiet = options.device.threads, options.notes.quiet
     with (
         limited_threads(options.device, quiet),
         opened_engines(subject.engine_names, threads) as (engines, notes),
     ):
+        lost = without_effect(line.options, line.given, subject.kind(options))
         warn([*lost, *notes], quiet)
         for program in subject.saved(options, engines):
             warn(program.notes, quiet)
