@@ -41,9 +41,9 @@ def test_a_peak_in_forward_has_both_figures_of_each_kind_in_one_order() -> None:
     memory = replace(
         row.memory,
         peak_live=live,
-        traced_peak_forward_bytes=8 << 20,
-        traced_peak_backward_bytes=5 << 20,
+        traced_peak_forward_bytes=80 << 20,
+        traced_peak_backward_bytes=50 << 20,
     )
     told = " ".join(readings(replace(row, memory=memory), record))
     assert "at most 7.0 MiB live in the forward of `layers.0`" in told
-    assert "with the workspace of kernels 8.0 MiB and 5.0 MiB" in told
+    assert "with the workspace of kernels 80.0 MiB and 50.0 MiB" in told
