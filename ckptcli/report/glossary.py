@@ -40,7 +40,9 @@ GLOSSARY = {
     "`balanced` recomputes what is bound by memory. `ckpt ops` lists the marks.",
     "held": "Kept from the forward to the backward pass; what `saved` counts.",
     "replay": "A region's forward, run again in the backward pass. `--perturb-replay` makes it "
-    "wrong on purpose.",
+    "wrong on purpose. In a row's name, with `--replay`, the pass as a flat program.",
+    "flat program": "A pass as the calls that it makes of the array library, compiled; "
+    "`--replay` puts it beside the same pass on the tape, whose bits it has.",
     "residuals": "Intermediate values that are kept so that nothing has to be computed again.",
     "region": "A part of the forward pass that a strategy computes again as one, from its inputs.",
     "has_caller": "Of a PyTorch module in the JSON: whether some of its blocks run one after "
