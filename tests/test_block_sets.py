@@ -15,10 +15,10 @@ class Network:
     """Blocks one after the other, a head behind them; what is live is counted step by step.
 
     A block holds `held` and under a checkpoint `kept`, makes `inside` while it runs, and leaves
-    `gradient` behind its backward.
+    `gradient` behind its backward. Checkpoints keep `shared` once, an argument of all blocks.
     """
 
-    def __init__(self, seed: int, blocks: int, top: int = 40) -> None:
+    def __init__(self, seed: int, blocks: int, top: int = 40, shared: int = 0) -> None:
         draw = random.Random(seed)
         self.held = [draw.randint(4, top) for _ in range(blocks)]
         self.kept = [draw.randint(1, 4) for _ in range(blocks)]
@@ -26,12 +26,15 @@ class Network:
         self.gradient = [draw.randint(0, 6) for _ in range(blocks)]
         self.costs = [draw.randint(1, 9) for _ in range(blocks)]
         self.head = draw.randint(0, 60)
+        self.shared = shared
         self.passes = 0
 
     def measured(self, chosen: BlockSet) -> SetPass:
         self.passes += 1
         live, stages, places = 0, [], range(len(self.held))
+        first = min(chosen, default=-1)
         for b in places:
+            live += self.shared if b == first else 0
             done = frozenset(range(b))
             stages.append(Stage("forward", b, live + self.held[b] + self.inside[b], done))
             live += self.kept[b] if b in chosen else self.held[b]
@@ -42,7 +45,7 @@ class Network:
             kept = self.kept[b] if b in chosen else 0
             peak = live + self.held[b] + kept + self.inside[b]
             stages.append(Stage("backward", b, peak, frozenset(range(b))))
-            live += self.gradient[b]
+            live += self.gradient[b] - (self.shared if b == first else 0)
         peak = max(stage.peak_bytes for stage in stages)
         return SetPass(chosen, peak, held_bytes, stages)
 
@@ -71,6 +74,16 @@ def test_the_set_is_the_cheapest_of_all(seed: int) -> None:
         assert (None if found.best is None else search.cost(found.best.chosen)) == expected
         exact = [found.passes[s].peak_bytes == peak for s, peak in found.predicted_bytes.items()]
         assert all(exact)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_what_checkpoints_keep_once_is_known_of_all_together(seed: int) -> None:
+    network = Network(seed, 6, shared=3)
+    most = network.peak(frozenset())
+    for budget in (most * 4 // 5, most * 3 // 5, most // 2):
+        found, search = network.searched(budget)
+        expected = network.cheapest(budget)
+        assert (None if found.best is None else search.cost(found.best.chosen)) == expected
 
 
 @pytest.mark.parametrize("blocks", [1, 4, 30])

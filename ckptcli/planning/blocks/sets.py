@@ -71,7 +71,8 @@ class SetPass:
 class Prediction:
     """The peaks of all sets, from the passes without and with every checkpoint.
 
-    `freed_bytes` and `costs` have an entry for each block of `blocks`.
+    `freed_bytes` and `costs` have an entry for each block of `blocks`. What all free together
+    beyond the sum is what each alone keeps and all keep once: an argument that every block is given.
     """
 
     def __init__(
@@ -82,7 +83,10 @@ class Prediction:
         costs: Mapping[int, Number],
     ) -> None:
         self.blocks = sorted(freed_bytes)
-        self._freed, self._costs = freed_bytes, costs
+        together = none.held_bytes - all_of_them.held_bytes - sum(freed_bytes.values())
+        self._shared = together // max(1, len(self.blocks) - 1)
+        self._freed = {block: freed + self._shared for block, freed in freed_bytes.items()}
+        self._costs = costs
         self._stages = none.stages
         self._extra = self._extras(all_of_them)
 
@@ -91,7 +95,7 @@ class Prediction:
         lowest: dict[tuple[str, int], int] = {}
         for stage in self._stages:
             if stage.block in self._freed and stage.block is not None:
-                left = stage.peak_bytes - self._freed_at(stage, self._freed)
+                left = self._left(stage, self._freed)
                 key = (stage.phase, stage.block)
                 lowest[key] = max(left, lowest.get(key, left))
         found: dict[tuple[str, int], int] = {}
@@ -102,14 +106,16 @@ class Prediction:
                 found[key] = max(extra, found.get(key, extra))
         return found
 
-    def _freed_at(self, stage: Stage, chosen: Collection[int]) -> int:
-        return sum(self._freed[b] for b in stage.held if b in chosen and b != stage.block)
+    def _left(self, stage: Stage, chosen: Collection[int]) -> int:
+        """The level of a stage without what is freed by then."""
+        freed = sum(self._freed[b] for b in stage.held if b in chosen and b != stage.block)
+        return stage.peak_bytes - freed + (self._shared if chosen else 0)
 
     def _at(self, stage: Stage, chosen: Collection[int]) -> int:
         again = 0
         if stage.block is not None and stage.block in chosen:
             again = self._extra.get((stage.phase, stage.block), 0)
-        return stage.peak_bytes - self._freed_at(stage, chosen) + again
+        return self._left(stage, chosen) + again
 
     def peak_bytes(self, chosen: BlockSet) -> int:
         """What the peak of a set should be."""
