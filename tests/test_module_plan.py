@@ -88,6 +88,32 @@ def make():
     return Encoder(), torch.rand(8, 128, 64)
 """
 
+MODELS = """
+import torch
+from transformers import BertConfig, BertForMaskedLM, GPT2Config, GPT2LMHeadModel
+from transformers import ViTConfig, ViTForImageClassification
+
+IDS = torch.arange(256).reshape(4, 64)
+BATCH = {"input_ids": IDS, "labels": IDS}
+
+
+def gpt2():
+    config = GPT2Config(n_embd=64, n_layer=6, n_head=4, vocab_size=256, use_cache=False)
+    return GPT2LMHeadModel(config).train(), BATCH
+
+
+def vit():
+    sizes = {"hidden_size": 64, "num_hidden_layers": 6, "num_attention_heads": 4}
+    config = ViTConfig(**sizes, intermediate_size=256, image_size=64, patch_size=8)
+    return ViTForImageClassification(config).train(), {"pixel_values": torch.rand(8, 3, 64, 64)}
+
+
+def bert():
+    sizes = {"hidden_size": 64, "num_hidden_layers": 6, "num_attention_heads": 4}
+    config = BertConfig(**sizes, intermediate_size=256, vocab_size=256)
+    return BertForMaskedLM(config).train(), BATCH
+"""
+
 
 @pytest.fixture
 def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
@@ -315,3 +341,21 @@ def test_the_switch_of_a_framework_is_named_where_it_is_the_same(
     assert "enable()" in ways["the module's own switch"]
     for code in ways.values():
         assert peak_of_pasted(module, code) == plan["peak"]
+
+
+@pytest.mark.slow
+@NEEDS_TRANSFORMERS
+@pytest.mark.parametrize("name", ["gpt2", "vit", "bert"])
+def test_models_fit_three_fifths_of_what_they_take(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, name: str
+) -> None:
+    (tmp_path / "models.py").write_text(MODELS)
+    module = f"{tmp_path / 'models.py'}:{name}"
+    none = planned(capsys, module, "--budget", "1GB")
+    assert none["strategy"] == "none"
+    budget = none["peak"] * 3 // 5
+    plan = planned(capsys, module, "--budget", str(budget))
+    assert plan["predicted"] == plan["as_predicted"] > 0
+    assert len(plan["actions"]) < len(plan["blocks"])
+    for snippet in plan["code"]:
+        assert peak_of_pasted(module, snippet["code"]) == plan["peak"] <= budget

@@ -72,7 +72,7 @@ class Prediction:
     """The peaks of all sets, from the passes without and with every checkpoint.
 
     `freed_bytes` and `costs` have an entry for each block of `blocks`. What all free together
-    beyond the sum is what each alone keeps and all keep once: an argument that every block is given.
+    beyond the sum is what each keeps alone and all keep once: an argument that all are given.
     """
 
     def __init__(
