@@ -15,7 +15,7 @@ from ckptcli.checkpoint.strategies.registry import parse_strategy
 from ckptcli.cli.main import run_command
 from ckptcli.errors import ReplayError
 from ckptcli.measure.rounds import collector_off
-from ckptcli.passes.run import open_pass
+from ckptcli.passes.run import open_pass, run_pass
 from ckptcli.profiling.replayed_pass import flat_memory
 from ckptcli.replay.flat_program import flat_program
 from ckptcli.workloads.base import ForwardResult, Workload
@@ -88,6 +88,23 @@ def program(function: Any, size: int = 4) -> FunctionWorkload:
     import numpy as np
 
     return FunctionWorkload([np.linspace(-1.0, 1.0, size)], function)
+
+
+def test_gradients_are_consumed_as_on_the_tape() -> None:
+    workload = SiluWorkload(6, 16).passing(True, False)
+    for text in ("none", "balanced", "remat"):
+        strategy = parse_strategy(text)
+        flat = flat_program(workload, strategy, NUMPY)
+        memory, done = flat_memory(flat, strategy, NUMPY)
+        expected = run_pass(workload, strategy, NUMPY)
+        assert same_bits(
+            list(done.gradient_arrays().values()), list(expected.gradient_arrays().values())
+        )
+        assert (memory.ledger_peak_bytes or 0) <= _tape_peak(workload, text)
+        assert memory.after_backward_bytes == (memory.params_input_bytes or 0) + 4  # and the loss
+        kept = flat.backward(flat.forward())
+        names = [n for n, tensor in done.result.parameters.items() if kept.wrt(tensor)]
+        assert names == [workload.shown_parameter]
 
 
 def test_random_draws_are_inputs_of_the_program() -> None:
@@ -280,5 +297,3 @@ def test_replay_is_a_row_of_every_point_and_in_the_line_that_measures_again(
     again = next(line for line in printed.err.splitlines() if line.startswith("next: "))
     assert "--replay" in again
     assert "--engine" not in again
-    assert run_command([*run, "--consume-grads"]) == 2
-    assert "--replay keeps every gradient" in capsys.readouterr().err

@@ -89,11 +89,6 @@ class WorkloadProfile(Profile):
                 check_fits(workload, self._strategies, self._backend, engines, at_once=True)
         self._planned = _planned(options, workloads)
         self._common = _common(options, workloads, self._planned[0].point)
-        if options.replaying.replay and options.gradients.consume_grads:
-            raise UsageError(
-                "--replay keeps every gradient to the end of a pass",
-                "leave out --consume-grads, or --replay",
-            )
         if engines and options.gradients.consume_grads:
             notes.append("--consume-grads has an effect on ckpt's own rows alone")
         return [*notes, *_without_none(self._reference)]

@@ -134,7 +134,7 @@ def flat_memory(
         saved = [s.storage_bytes for key, s in ledger.live_by_id().items() if key not in not_saved]
         loss = result.loss
         ledger.start_phase()
-        gradients = counted.backward(result)
+        gradients = counted.copied_backward(result)
         backward, after_backward_bytes = ledger.peak, ledger.bytes_in_use
     memory = Memory(
         saved_bytes=sum(saved),

@@ -36,7 +36,8 @@ class Source:
 
     def halves(self) -> Halves:
         """The functions: `forward(keys)` gives what is live at its end, the root first, and
-        `backward(live, keys)`, which empties that list, the gradients.
+        `backward(live, keys, take)`, which empties that list, the gradients; of a program that
+        consumes them none, since `take(place, gradient)` gets each.
         """
         scope = dict(self.names)
         exec(compile(self.text, "<flat program>", "exec"), scope)
@@ -67,20 +68,24 @@ class _Writer:
         needed = {n for call in recording.backward for n in call.uses()}
         live = sorted((needed | {*gradients}) & made - {recording.root})
         crossing = [recording.root, *live]
+        kept = set() if recording.consumes else {*gradients}
         forward = self._body(recording.forward, set(crossing), 0)
-        backward = self._body(recording.backward, set(gradients), len(recording.forward))
+        backward = self._body(recording.backward, kept, len(recording.forward))
+        touched = {n for call in recording.backward for n in (*call.uses(), *call.results)}
+        at_once = [n for n in gradients if n not in touched or n in recording.externals]
         names = ", ".join(f"v{n}" for n in crossing)
         lines = [
             "def forward(keys):",
             *forward,
             f"    return [{names}]",
             "",
-            "def backward(live, keys):",
+            "def backward(live, keys, take):",
             f"    [{names}] = live",
             "    del live[:]",
-            *self._dead_at_once(crossing, needed, set(gradients)),
+            *(line for n in dict.fromkeys(at_once) for line in self._taken(n)),
+            *self._dead_at_once(crossing, needed, kept),
             *backward,
-            f"    return [{', '.join(f'v{n}' for n in gradients)}]",
+            f"    return [{', '.join(f'v{n}' for n in gradients if n in kept)}]",
         ]
         return Source("\n".join(lines) + "\n", self.names)
 
@@ -105,9 +110,17 @@ class _Writer:
                 and number not in kept
                 and number not in self.recording.externals
             ]
+            lines += [line for number in dead for line in self._taken(number)]
             if dead:
                 lines.append(_let_go(dead))
         return lines or ["    pass"]
+
+    def _taken(self, number: int) -> list[str]:
+        """The lines that hand a value over, if it is a gradient of a program that consumes them."""
+        if not self.recording.consumes:
+            return []
+        places = [place for place, value in self.recording.gradients if value == number]
+        return [f"    take({place}, v{number})" for place in places]
 
     def _results(self, call: Instruction) -> str:
         names = ", ".join(f"v{number}" for number in call.results)

@@ -9,6 +9,8 @@ Invariant: loss, gradients and draws are those of the tape, bit for bit.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from copy import deepcopy
 from itertools import zip_longest
 
 from ckptcli.autodiff.gradients import Gradients
@@ -39,6 +41,7 @@ class FlatProgram:
         parameters: dict[str, Tensor],
         draws_a_pass: int,
         backend: Backend,
+        shown_place: int | None,
     ) -> None:
         self.recording = recording
         source = source_of(recording, backend)
@@ -47,7 +50,9 @@ class FlatProgram:
         self._parameters = parameters
         tensors = list(parameters.values())
         self._device = tensors[0].device.inner()
-        self._leaf_ids = [tensors[place].node.id for place, _ in recording.gradients]
+        self._leaf_ids = [tensor.node.id for tensor in tensors]
+        self._gradient_ids = [self._leaf_ids[place] for place, _ in recording.gradients]
+        self._shown_place = shown_place
         self._draws_a_pass = draws_a_pass
         self._keys: list[RandomKey] = []
         self._passes = 0
@@ -65,9 +70,26 @@ class FlatProgram:
         return ForwardResult(root, self._parameters)
 
     def backward(self, result: ForwardResult) -> Gradients:
-        """The second half; what the first left is let go of as it goes."""
-        arrays = self._run_backward(self._live, self._keys)
-        return Gradients(dict(zip(self._leaf_ids, arrays)), self._device)
+        """The second half; what the first left is let go of as it goes. Of gradients that are
+        consumed the one that is shown is kept.
+        """
+        return self._backward(lambda place, array: array if place == self._shown_place else None)
+
+    def copied_backward(self, result: ForwardResult) -> Gradients:
+        """The second half, whose gradients are copied where they are consumed."""
+        return self._backward(lambda place, array: deepcopy(array))
+
+    def _backward(self, kept: Callable[[int, Array], Array | None]) -> Gradients:
+        taken: dict[int, Array] = {}
+
+        def take(place: int, array: Array) -> None:
+            gradient = kept(place, array)
+            if gradient is not None:
+                taken[self._leaf_ids[place]] = gradient
+
+        arrays = self._run_backward(self._live, self._keys, take)
+        taken.update(zip(self._gradient_ids, arrays))
+        return Gradients(taken, self._device)
 
     def held_before(self) -> list[Array]:
         """Parameters, and what else was there before the pass and is used in it."""
@@ -76,7 +98,9 @@ class FlatProgram:
 
     def on(self, backend: Backend) -> FlatProgram:
         """The same program on a backend that counts."""
-        return FlatProgram(self.recording, self._parameters, self._draws_a_pass, backend)
+        return FlatProgram(
+            self.recording, self._parameters, self._draws_a_pass, backend, self._shown_place
+        )
 
 
 def flat_program(workload: Workload, strategy: Strategy, backend: Backend) -> FlatProgram:
@@ -86,10 +110,22 @@ def flat_program(workload: Workload, strategy: Strategy, backend: Backend) -> Fl
         ReplayError: its passes differ, or read values, or it has no parameters.
     """
     recorder = CallRecorder(backend.namespace)
+    handed: dict[int, int] = {}
+
+    def consumed(result: ForwardResult) -> Gradients:
+        result.root.backward(lambda i, g: handed.update({i: recorder.number_of(g.value)}))
+        return Gradients({}, result.root.device.inner())
+
     with backend.quiet():
-        opened = open_pass(workload, strategy, backend, watching=lambda b: CallBackend(b, recorder))
-        first, parameters = _record(opened, recorder)
-        second, _ = _record(opened, recorder)
+        opened = open_pass(
+            workload,
+            strategy,
+            backend,
+            consumed=consumed,
+            watching=lambda b: CallBackend(b, recorder),
+        )
+        first, parameters = _record(opened, recorder, handed, workload.consumes)
+        second, _ = _record(opened, recorder, handed, workload.consumes)
     difference = _first_difference(first, second)
     if difference:
         raise ReplayError(
@@ -98,23 +134,29 @@ def flat_program(workload: Workload, strategy: Strategy, backend: Backend) -> Fl
         )
     if not parameters:
         raise ReplayError(f"{workload.title} has no parameters", "run without --replay")
-    return FlatProgram(first, parameters, _draws_a_pass(first, second) or 0, backend)
+    names = list(parameters)
+    shown = workload.shown_parameter
+    place = names.index(shown) if shown in names else None
+    return FlatProgram(first, parameters, _draws_a_pass(first, second) or 0, backend, place)
 
 
-def _record(opened: OpenedPass, recorder: CallRecorder) -> tuple[Recording, dict[str, Tensor]]:
-    """One pass."""
+def _record(
+    opened: OpenedPass, recorder: CallRecorder, handed: dict[int, int], consumes: bool
+) -> tuple[Recording, dict[str, Tensor]]:
+    """One pass; what it hands over of gradients is in `handed`, by leaf, if it consumes them."""
     recorder.begin()
+    handed.clear()
     forward = recorder.half()
     result = opened.forward()
     root = recorder.number_of(result.root.value)
     backward = recorder.half()
     gradients = opened.backward(result)
     recorder.calls = None
-    found = []
-    for place, tensor in enumerate(result.parameters.values()):
-        gradient = gradients.wrt(tensor)
-        if gradient is not None:
-            found.append((place, recorder.number_of(gradient.value)))
+    leaves = list(result.parameters.values())
+    if not consumes:
+        reached = {tensor.node.id: gradients.wrt(tensor) for tensor in leaves}
+        handed.update({i: recorder.number_of(g.value) for i, g in reached.items() if g is not None})
+    found = [(p, handed[t.node.id]) for p, t in enumerate(leaves) if t.node.id in handed]
     recording = Recording(
         tuple(forward),
         tuple(backward),
@@ -123,6 +165,7 @@ def _record(opened: OpenedPass, recorder: CallRecorder) -> tuple[Recording, dict
         tuple(recorder.draws),
         dict(recorder.externals),
         recorder.layouts,
+        consumes,
     )
     return recording, dict(result.parameters)
 
@@ -141,6 +184,8 @@ def _first_difference(first: Recording, second: Recording) -> str:
             return f"call {number} of {half} is {_words(one)}, then {_words(other)}"
     if [id(a) for a in first.externals.values()] != [id(a) for a in second.externals.values()]:
         return "its parameters or constants are other arrays"
+    if (first.root, first.gradients) != (second.root, second.gradients):
+        return "its loss or its gradients are other values"
     if _draws_a_pass(first, second) is None:
         return "its random draws do not follow each other"
     return ""

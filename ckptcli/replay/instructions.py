@@ -146,6 +146,7 @@ class Recording:
         forward, backward: the calls of its halves.
         root: the value that the loss is the sum of.
         gradients: (place of the parameter, value) of each gradient.
+        consumes: whether a gradient is handed over as soon as nothing touches it any more.
         draws: the key of each random draw.
         externals: the arrays that were there before and are used, by their numbers.
         layouts: of each value how it lies in memory, where the library tells.
@@ -158,3 +159,4 @@ class Recording:
     draws: tuple[RandomKey, ...]
     externals: dict[int, Any]
     layouts: dict[int, Layout]
+    consumes: bool
