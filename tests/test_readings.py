@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
+from ckptcli.measure.judge import judge
 from ckptcli.report.readings import answer, readings
 from tests.records import balanced_record, none_record, run_record
 
@@ -47,3 +50,23 @@ def test_a_peak_in_forward_has_both_figures_of_each_kind_in_one_order() -> None:
     told = " ".join(readings(replace(row, memory=memory), record))
     assert "at most 7.0 MiB live in the forward of `layers.0`" in told
     assert "with the workspace of kernels 80.0 MiB and 50.0 MiB" in told
+
+
+@pytest.mark.parametrize(("share", "is_told"), [(0.9, True), (0.1, False)])
+def test_blocks_that_spare_little_of_what_is_held_are_too_small(
+    share: float, is_told: bool
+) -> None:
+    """As the layers of a U-Net, one by one."""
+    record = replace(run_record(none_record([QUIET] * 9)), children=("0", "1"))
+    base = record.rows[0]
+    assert base.memory is not None
+    spared = int(base.memory.saved_bytes * (1 - share))
+    memory = replace(
+        base.memory,
+        saved_bytes=base.memory.saved_bytes - spared,
+        after_forward_bytes=(base.memory.after_forward_bytes or 0) - spared,
+    )
+    told = judge(replace(base, memory=memory), base, record)
+    assert told is not None
+    assert told.word == "held only"
+    assert ("checkpoint larger blocks" in told.reason) is is_told

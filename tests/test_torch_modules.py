@@ -143,6 +143,16 @@ def talks():
     return sequence()
 
 
+class Chatter(nn.Sequential):
+    def forward(self, x):
+        print("hello")
+        return super().forward(x)
+
+
+def chatters():
+    return Chatter(*(nn.Linear(4, 4) for _ in range(2))), torch.rand(3, 4)
+
+
 def raises():
     raise KeyError("here")  # the line that raises
 '''
@@ -230,6 +240,16 @@ def test_what_the_file_prints_is_no_result(capsys: pytest.CaptureFixture[str], f
     captured = capsys.readouterr()
     assert json.loads(captured.out)["saved_tensors"] == 1
     assert "hello" in captured.err
+
+
+def test_what_it_prints_under_a_strategy_is_no_result(
+    capsys: pytest.CaptureFixture[str], file: str
+) -> None:
+    words = ["-q", "-s", "remat", "-s", "offload", "-s", "own", "-s", "framework"]
+    rows = profiled(capsys, f"{file}:chatters", *words)["strategies"]
+    assert next(r for r in rows if r["strategy"] == "offload")["reason"].startswith(
+        "on a CPU nothing is moved"
+    )
 
 
 def test_lists_and_dicts_are_taken_apart(capsys: pytest.CaptureFixture[str], file: str) -> None:

@@ -22,7 +22,7 @@ MOSTLY = 0.9
 """Of a peak, what leaves too little for any checkpoint to spare."""
 
 NOTHING_HELD = "nothing to drop: backward needs no intermediate value"
-_LARGER = "checkpoint larger blocks (-s remat:every=K)"
+_LARGER = "checkpoint larger blocks (-s remat:every=K, or --blocks CLASS)"
 _BLOCKS = "checkpoint larger blocks: put layers into modules, each of which is one child"
 
 Pair = tuple[int, int]
@@ -49,9 +49,15 @@ def judge(row: Row, base: Row, record: RunRecord) -> Judgement | None:
     if _is_less(*peak):
         return Judgement("effective", f"peak {units.change(*peak)}")
     if _is_less(*held):
-        return Judgement("held only", _held_only_reason(now, held))
+        advice = _advice(now, record) if _most_is_held(now, before) else ""
+        return Judgement("held only", _held_only_reason(now, held) + advice)
     advice = _advice(now, record) if before.saved_bytes else ""
     return Judgement("no effect", _no_effect_reason(row, base) + advice)
+
+
+def _most_is_held(now: Memory, before: Memory) -> bool:
+    """Whether most of what is held for backward is still held."""
+    return 2 * now.saved_bytes > before.saved_bytes
 
 
 def is_wrong(row: Row, base: Row) -> bool:

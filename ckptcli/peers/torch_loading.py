@@ -50,6 +50,7 @@ def load_module(request: ModuleRequest, seed: int) -> UserModule:
     if request.step is None:
         user = _make(request, _maker(request.text, seed), seed)
     else:
+        _check_module(request.text, request.step)
         user = _copied(_opened(UserModule(request, request.step, None)), shares=False)
     if request.accumulate is None:
         return user
@@ -182,12 +183,16 @@ def _step_in(request: ModuleRequest, made: object) -> Step:
     if not isinstance(step, Step):
         kind = type(made).__name__
         raise UsageError(f"`{text}` gives an object of type {kind}, not a module", _CONTRACT)
+    _check_module(text, step)
+    return step
+
+
+def _check_module(text: str, step: Step) -> None:
     if not isinstance(step.module, torch.nn.Module):
         kind = type(step.module).__name__
         raise UsageError(
             f"`{text}` gives a step whose module is of type {kind}", "`module` is a torch.nn.Module"
         )
-    return step
 
 
 def _in_mapping(text: str, made: Mapping[str, object]) -> Step:

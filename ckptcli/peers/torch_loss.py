@@ -42,7 +42,7 @@ def loss_and_terms(output: Any, text: str) -> tuple[torch.Tensor, int]:
     if not found:
         raise OutputError(
             f"no output of the module of `{text}` depends on a parameter",
-            "have forward return a tensor that does",
+            "have forward return a tensor that does; `torch.no_grad` and `detach` cut it off",
         )
     if len(found) == 1 and found[0].numel() == 1 and not found[0].is_complex():
         return found[0].reshape(()), 1

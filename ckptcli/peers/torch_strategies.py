@@ -102,9 +102,10 @@ def _offload(plain: UserModule, trial: Trial, seed: int) -> Opened:
         moved.update((storage_key(s), s.nbytes()) for s in storages(tensor))
         return tensor
 
-    with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
-        loss = network.forward()
-    network.backward(loss)
+    with running(plain.text, SMALLER):
+        with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+            loss = network.forward()
+        network.backward(loss)
     why = "what moves between devices is in no account:"
     if plain.device.type == "cpu":
         why = "on a CPU nothing is moved to the host: it is there already; of another device"

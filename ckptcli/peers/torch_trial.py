@@ -197,6 +197,9 @@ def why_not_again(error: ProgramError | OutputError, user: UserModule) -> str:
     if isinstance(error, OutputError):
         return _NO_GRADIENT
     if IN_PLACE in str(error.__cause__):
-        return "an in-place op overwrites what a checkpoint computes again from; use inplace=False"
+        return (
+            "an in-place op overwrites what a checkpoint computes again from; use inplace=False, "
+            "and x + y for x += y"
+        )
     cached = f"; its {_CACHED}" if user.has_cache else ""
     return f"it fails when it is computed again: {error}{cached}"
