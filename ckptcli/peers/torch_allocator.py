@@ -23,8 +23,12 @@ from ckptcli.backends.torch_backend import CudaMemory
 from ckptcli.measure.memory import AllocatorPeak
 from ckptcli.measure.rounds import collector_off
 from ckptcli.peers.torch_module import ModuleNetwork
+from ckptcli.peers.torch_stderr import without_lines
 
 _ALLOCATION = "memory_alloc"
+_OLDER = b"allocated before the profiling started"
+"""In the warning that PyTorch gives when something is let go of inside that was there before, which
+its events leave out."""
 _RECORDER = ("_enable_profiler_legacy", "_disable_profiler_legacy")
 
 Result = TypeVar("Result")
@@ -65,11 +69,12 @@ class _Events:
 
     def highest(self, call: Callable[[], Result]) -> tuple[Result, int]:
         enable, disable = (getattr(torch.autograd, name) for name in _RECORDER)
-        enable(_settings())
-        try:
-            result = call()
-        finally:
-            threads = disable()
+        with without_lines(_OLDER):
+            enable(_settings())
+            try:
+                result = call()
+            finally:
+                threads = disable()
         highest_bytes = self._now_bytes
         for event in (event for thread in threads for event in thread):
             if event.kind() == _ALLOCATION:
