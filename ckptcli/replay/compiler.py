@@ -60,6 +60,9 @@ class _Writer:
         }
         self.functions: dict[str, str] = {}
         self.overwritten = overwritten(recording)
+        self.places: dict[int, list[int]] = {}
+        for place, value in recording.gradients if recording.consumes else ():
+            self.places.setdefault(value, []).append(place)
 
     def source(self) -> Source:
         recording = self.recording
@@ -117,10 +120,7 @@ class _Writer:
 
     def _taken(self, number: int) -> list[str]:
         """The lines that hand a value over, if it is a gradient of a program that consumes them."""
-        if not self.recording.consumes:
-            return []
-        places = [place for place, value in self.recording.gradients if value == number]
-        return [f"    take({place}, v{number})" for place in places]
+        return [f"    take({place}, v{number})" for place in self.places.get(number, ())]
 
     def _results(self, call: Instruction) -> str:
         names = ", ".join(f"v{number}" for number in call.results)
