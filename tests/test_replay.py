@@ -90,6 +90,12 @@ def program(function: Any, size: int = 4) -> FunctionWorkload:
     return FunctionWorkload([np.linspace(-1.0, 1.0, size)], function)
 
 
+def test_views_of_parameters_and_input_are_made_once() -> None:
+    flat = flat_program(SiluWorkload(4, 16), parse_strategy("none"), NUMPY)
+    inner_outputs = 3  # of whose transpose a weight's gradient is made, in every pass
+    assert flat.text.count("matrix_transpose") == inner_outputs
+
+
 def test_gradients_are_consumed_as_on_the_tape() -> None:
     workload = SiluWorkload(6, 16).passing(True, False)
     for text in ("none", "balanced", "remat"):

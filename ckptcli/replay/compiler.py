@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ckptcli.backends.base import Backend
+from ckptcli.replay.fixed_views import fixed_views
 from ckptcli.replay.in_place import operands_of, overwritten
 from ckptcli.replay.instructions import (
     Argument,
@@ -59,6 +60,8 @@ class _Writer:
             f"v{number}": array for number, array in recording.externals.items()
         }
         self.functions: dict[str, str] = {}
+        self.views = fixed_views(recording)
+        self.fixed = {*recording.externals, *(call.results[0] for call in self.views.values())}
         self.overwritten = overwritten(recording)
         self.places: dict[int, list[int]] = {}
         for place, value in recording.gradients if recording.consumes else ():
@@ -67,15 +70,16 @@ class _Writer:
     def source(self) -> Source:
         recording = self.recording
         gradients = [value for _, value in recording.gradients]
-        made = {n for call in recording.forward for n in call.results}
+        made = {n for call in recording.forward for n in call.results} - self.fixed
         needed = {n for call in recording.backward for n in call.uses()}
         live = sorted((needed | {*gradients}) & made - {recording.root})
         crossing = [recording.root, *live]
         kept = set() if recording.consumes else {*gradients}
+        self._make_views()
         forward = self._body(recording.forward, set(crossing), 0)
         backward = self._body(recording.backward, kept, len(recording.forward))
         touched = {n for call in recording.backward for n in (*call.uses(), *call.results)}
-        at_once = [n for n in gradients if n not in touched or n in recording.externals]
+        at_once = [n for n in gradients if n not in touched or n in self.fixed]
         names = ", ".join(f"v{n}" for n in crossing)
         lines = [
             "def forward(keys):",
@@ -92,6 +96,12 @@ class _Writer:
         ]
         return Source("\n".join(lines) + "\n", self.names)
 
+    def _make_views(self) -> None:
+        """Make what is the same in every pass, by the calls that made it."""
+        for number, call in self.views.items():
+            exec(f"{self._results(call)} = {self._call(call, number)}", self.names)
+        self.names.pop("__builtins__", None)
+
     def _dead_at_once(self, crossing: Sequence[int], needed: set[int], kept: set[int]) -> list[str]:
         dead = [n for n in crossing if n not in needed and n not in kept]
         return [_let_go(dead)] if dead else []
@@ -104,14 +114,14 @@ class _Writer:
                 last[number] = index
         lines = []
         for index, call in enumerate(calls):
+            if first + index in self.views:
+                continue
             lines.append(f"    {self._results(call)} = {self._call(call, first + index)}")
             touched = dict.fromkeys((*call.uses(), *call.results))
             dead = [
                 number
                 for number in touched
-                if last[number] == index
-                and number not in kept
-                and number not in self.recording.externals
+                if last[number] == index and number not in kept and number not in self.fixed
             ]
             lines += [line for number in dead for line in self._taken(number)]
             if dead:
