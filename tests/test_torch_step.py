@@ -19,7 +19,7 @@ from tests.torch_modules import profiled
 
 STEPS = Path(__file__).parent / "data" / "modules" / "steps.py"
 FAILING = STEPS.read_text().partition("# the line that fails")[0].count("\n") + 1
-LOSSES = ["mapping", "keywords", "from_input"]
+LOSSES = ["mapping", "keywords", "from_input", "tried"]
 
 
 def made(name: str) -> Any:
@@ -318,6 +318,7 @@ def test_the_screen_has_a_column_for_the_step(capsys: pytest.CaptureFixture[str]
         ("swapped", 2, "gives a tuple of Tensor, Sequential, not (module, input)"),
         ("output_alone", 2, "called as loss(output, batch), which it does not take: too many"),
         ("named", 2, "the optimizer of"),
+        ("computed", 2, "was computed under a gradient, which one pass alone can go back through"),
         ("listed", 1, "(Linear), given list of float32 ["),
         ("cut", 2, "its reentrant checkpoints give no gradient where no input of theirs"),
         ("cut_loss", 2, "its reentrant checkpoints give no gradient where no input of theirs"),

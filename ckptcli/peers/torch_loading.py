@@ -137,7 +137,10 @@ def _make(request: ModuleRequest, make: Callable[[], object], seed: int) -> User
     with running(request.text, SMALLER):
         made = make()
     step = as_asked(_step_in(request, made), request, seed)
-    return _opened(UserModule(request, step, make))
+    user = UserModule(request, step, make)
+    for leaf in (*user.parameters(), *user.input_leaves()):
+        leaf.grad = None  # a pass that MAKE ran would be in the gradients of the first
+    return _opened(user)
 
 
 def _opened(user: UserModule) -> UserModule:
@@ -219,6 +222,12 @@ def _check(user: UserModule) -> None:
             f"the module of `{user.text}` has no parameter that requires a gradient, and its input "
             "requires none",
             "leave `requires_grad` on for one",
+        )
+    if any(tensor.requires_grad and not tensor.is_leaf for tensor in user.input_tensors()):
+        raise UsageError(
+            f"the input of `{user.text}` was computed under a gradient, which one pass alone can "
+            "go back through",
+            "detach() it, and requires_grad_() it where its gradient is wanted",
         )
     _check_device(user)
 

@@ -188,7 +188,7 @@ def _check_same(user: UserModule, first: Values, again: Values, dtype: str) -> N
     raise ProgramError(
         f"`{user.text}` does something else each time: {apart}",
         "draw random numbers with torch, `random` or `numpy.random`, whose states are set before "
-        "each pass, and keep nothing from pass to pass",
+        "each pass, not with a Generator of your own, and keep nothing from pass to pass",
     )
 
 

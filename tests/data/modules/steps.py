@@ -236,3 +236,16 @@ def switched():
 def evaluated():
     module, x = switched()
     return module.eval(), x
+
+
+def computed():
+    """An input that a layer before it gave, with its graph."""
+    x = labelled()[0]
+    return net(), nn.Linear(32, 32)(x)
+
+
+def tried():
+    """A pass before it is handed over, as to set up what is lazy."""
+    found = step()
+    found.module(found.args).sum().backward()
+    return found
