@@ -297,6 +297,29 @@ def test_pasted_code_of_a_structure_takes_what_is_planned(
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "ways"),
+    [
+        ("hooks.py:make", ["apply_activation_checkpointing"]),  # a hook is in no forward
+        ("repeated.py:subclass", ["a loop over the blocks"]),  # which asks for the blocks' class
+        ("repeated.py:own_reentrant", []),
+    ],
+)
+def test_code_that_takes_something_else_is_left_out(
+    capsys: pytest.CaptureFixture[str], name: str, ways: list[str]
+) -> None:
+    module = f"{CASES}/{name}"
+    least = planned(capsys, module, "--pareto")["min_budget"]
+    plan = planned(capsys, module, "--budget", str(least))
+    assert [snippet["way"] for snippet in plan["code"]] == ways
+    for snippet in plan["code"]:
+        assert peak_of_pasted(module, snippet["code"]) == plan["peak"]
+    if not ways:
+        assert run_command(["plan", "-q", "--module", module, "--budget", str(least)]) == 0
+        assert "no code to paste" in capsys.readouterr().out
+
+
+@pytest.mark.slow
 def test_a_sequential_of_leaves_is_called_in_pieces(
     capsys: pytest.CaptureFixture[str], small: str
 ) -> None:

@@ -10,11 +10,12 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from ckptcli.errors import UsageError
+from ckptcli.checkpoint.user_code import running
+from ckptcli.errors import OutputError, ProgramError, UsageError
 from ckptcli.measure.rounds import Plan
 from ckptcli.peers.base import Engine, NoPeer
 from ckptcli.peers.module_request import ModuleRequest
-from ckptcli.peers.module_strategies import FRAMEWORK, ModuleStrategy, module_strategies
+from ckptcli.peers.module_strategies import module_strategies
 from ckptcli.planning.blocks.plan import Block, ModulePlan, Snippet
 from ckptcli.planning.blocks.search import Found, Search
 from ckptcli.planning.blocks.sets import SetPass
@@ -147,32 +148,31 @@ class _Planning:
         )
 
     def _snippets(self, found: Found, best: SetPass) -> list[Snippet]:
-        from ckptcli.peers.torch_checkpoint_code import snippets
+        """The ways to make the set, each executed: what takes other bytes is left out."""
+        from ckptcli.peers.torch_checkpoint_code import snippets, switch_snippet
+        from ckptcli.peers.torch_own import framework_call
 
         written = snippets(self._sets.chosen_regions(best.chosen))
-        if best.chosen == frozenset(found.alone):
-            written += self._switch(best)
-        return written
-
-    def _switch(self, best: SetPass) -> list[Snippet]:
-        """The framework's own, where it takes what the set does, to the byte."""
-        from ckptcli.peers.torch_block_sets import network_pass
-        from ckptcli.peers.torch_checkpoint_code import switch_snippet
-        from ckptcli.peers.torch_own import framework_call
-        from ckptcli.peers.torch_strategies import network_of
-
         call = framework_call(self._user.module)
-        if call is None:
-            return []
+        if best.chosen == frozenset(found.alone) and call is not None:
+            written.append(switch_snippet(*call))
+        return [snippet for snippet in written if self._takes_the_same(snippet, best)]
+
+    def _takes_the_same(self, snippet: Snippet, best: SetPass) -> bool:
+        from ckptcli.peers.torch_block_sets import network_pass
+        from ckptcli.peers.torch_loading import another
+        from ckptcli.peers.torch_module import SMALLER, ModuleNetwork
+
+        seed = self._request.seed
+        user = another(self._user, seed, self._trial.can_share)
         try:
-            framework = ModuleStrategy(FRAMEWORK, None)
-            opened = network_of(framework, self._user, self._trial, self._request.seed)
-        except NoPeer:
-            return []
-        memory = network_pass(opened.network)
+            with running(user.text, SMALLER):
+                exec(snippet.code, {"model": user.module})
+                memory = network_pass(ModuleNetwork(user, seed, has_own_checkpoints=True))
+        except (ProgramError, OutputError):
+            return False
         peak_bytes = (memory.ledger_peak_bytes or 0) - self._sets.base_bytes
-        is_same = (peak_bytes, memory.saved_bytes) == (best.peak_bytes, best.held_bytes)
-        return [switch_snippet(*call)] if is_same else []
+        return (peak_bytes, memory.saved_bytes) == (best.peak_bytes, best.held_bytes)
 
 
 def _known(best: SetPass | None) -> Sequence[SetPass]:

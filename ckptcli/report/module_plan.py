@@ -70,6 +70,8 @@ def _sentences(plan: ModulePlan) -> Iterator[str]:
             f"{plan.as_predicted} of {plan.predicted} peaks beforehand, to the byte"
         )
     yield from _floor(plan)
+    if plan.best is not None and plan.best.chosen and not plan.snippets:
+        yield "no code to paste: none that was tried takes on this module what was planned"
     if plan.measured is not None:
         yield _measured(plan)
 

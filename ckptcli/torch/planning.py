@@ -57,7 +57,8 @@ def auto_checkpoint(
 
     Raises:
         MissingLibraryError: PyTorch is not installed.
-        PlanError: nothing fits, with the smallest budget that does.
+        PlanError: nothing fits, with the smallest budget that does; or nothing puts the
+            checkpoints on this model.
         UsageError: no size, no module with an input, or one without blocks.
         ProgramError: it fails, does something else each time, or cannot be copied.
     """
@@ -77,7 +78,12 @@ def auto_checkpoint(
             f"no set of blocks of `{request.text}` fits {size(plan.budget)}",
             f"the smallest budget that one was found for is {plan.lowest.peak_bytes} bytes",
         )
-    if apply and plan.code is not None:
+    if apply and plan.best.chosen:
+        if plan.code is None:
+            raise PlanError(
+                f"no code that was tried puts {plan.strategy} on `{request.text}` as planned",
+                "make these checkpoints in its forward, or turn off those that it makes itself",
+            )
         exec(plan.code, {"model": model})  # what is done can be read, and be pasted instead
     return plan
 
