@@ -73,19 +73,27 @@ def auto_checkpoint(
         plan, notes = plan_module(PlanRequest(request, _bytes(budget), cost), progress or silent)
     for note in notes:
         warnings.warn(note, stacklevel=2)
+    _check_fits(plan, request.text)
+    if apply and plan.names_chosen:
+        _put_on(model, plan, request.text)
+    return plan
+
+
+def _check_fits(plan: ModulePlan, text: str) -> None:
     if plan.best is None:
         raise PlanError(
-            f"no set of blocks of `{request.text}` fits {size(plan.budget)}",
+            f"no set of blocks of `{text}` fits {size(plan.budget)}",
             f"the smallest budget that one was found for is {plan.lowest.peak_bytes} bytes",
         )
-    if apply and plan.best.chosen:
-        if plan.code is None:
-            raise PlanError(
-                f"no code that was tried puts {plan.strategy} on `{request.text}` as planned",
-                "make these checkpoints in its forward, or turn off those that it makes itself",
-            )
-        exec(plan.code, {"model": model})  # what is done can be read, and be pasted instead
-    return plan
+
+
+def _put_on(model: Any, plan: ModulePlan, text: str) -> None:
+    if plan.code is None:
+        raise PlanError(
+            f"no code that was tried puts {plan.strategy} on `{text}` as planned",
+            "make these checkpoints in its forward, or turn off those that it makes itself",
+        )
+    exec(plan.code, {"model": model})  # what is done can be read, and be pasted instead
 
 
 def _bytes(budget: str | int) -> int:
