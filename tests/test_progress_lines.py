@@ -94,7 +94,7 @@ def test_a_program_of_both_phases_tells_their_time_together() -> None:
     record = run_record(none_record(), replace(jax, memory=memory))
     lines = list(row_lines(record.rows[1], record, verbose=True))
     assert lines == [
-        "device = jax, n = 1024, layers = 2",
+        "device = jax, n = 1024, layers = 2, strategy = none",
         "rep 0: forward + backward  80.00ms",
         "rep 1: forward + backward  80.00ms",
         "reps 0..1: median forward + backward 80.00ms",

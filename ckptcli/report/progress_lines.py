@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from ckptcli import units
+from ckptcli.measure import OURS
 from ckptcli.measure.memory import Memory
 from ckptcli.measure.record import RunRecord
 from ckptcli.measure.rounds import Sample
@@ -74,7 +75,9 @@ def _passes(row: Row) -> list[Sample]:
 
 def _head(row: Row, record: RunRecord) -> Iterator[str]:
     assert row.memory is not None
-    yield f"device = {row.device}, {record.title_of(row)}"
+    # ckpt's own devices name how they checkpoint.
+    strategy = "" if row.engine == OURS else f", strategy = {row.strategy}"
+    yield f"device = {row.device}, {record.title_of(row)}{strategy}"
     for name, size_bytes in (
         ("params + input", row.memory.params_input_bytes),
         ("after forward", row.memory.after_forward_bytes),
