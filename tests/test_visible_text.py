@@ -104,6 +104,7 @@ VIEWS = (
 )
 
 
+@pytest.mark.slow
 def test_a_record_is_shown_as_the_same_with_its_texts_written_out(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
