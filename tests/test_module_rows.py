@@ -95,6 +95,14 @@ def test_ops_that_are_saved_are_held_and_no_others(judged: Judged, module: str) 
 
 @pytest.mark.slow
 @NEEDS_TORCH
+def test_a_budget_names_the_command_that_plans_blocks(judged: Judged, module: str) -> None:
+    code, rows, _ = judged(module, "-s", "budget:1MiB")
+    assert code == 0
+    assert f"`ckpt plan --module {module} --budget SIZE` says" in rows["budget:1MiB"]["reason"]
+
+
+@pytest.mark.slow
+@NEEDS_TORCH
 def test_what_would_be_on_the_host_is_told(judged: Judged, module: str) -> None:
     """Of a layer its input and weight, of a GELU its input; a CPU has it there already."""
     code, rows, _ = judged(module, "-s", "offload")

@@ -24,6 +24,9 @@ from ckptcli.peers.torch_storages import storage_key, storages
 from ckptcli.peers.torch_trial import Trial, own_checkpoints_of
 from ckptcli.units import count, size
 
+_BUDGET = "budget"
+"""The strategy that plans op by op, which blocks have a command of their own for."""
+
 
 @dataclass(frozen=True, slots=True)
 class Opened:
@@ -126,6 +129,11 @@ def _checkpointed(
     strategy: ModuleStrategy, grouping: Strategy, plain: UserModule, trial: Trial, seed: int
 ) -> Opened:
     blocks = trial.blocks
+    if strategy.keyword == _BUDGET:
+        raise NoPeer(
+            f"which blocks to checkpoint within it `ckpt plan --module {plain.text} --budget SIZE` "
+            "says, as a strategy to run"
+        )
     module_regions(blocks, grouping)  # before another module is made
     user = another(plain, seed, trial.can_share)
     regions = module_regions(in_another(blocks, user.module), grouping)
