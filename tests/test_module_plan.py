@@ -211,6 +211,15 @@ def test_the_screen_ends_with_code(capsys: pytest.CaptureFixture[str], small: st
     assert "a budget covers all that a step adds above 28.9 KiB of parameters" in screen
     assert "\nfor index in (0," in screen
     assert screen.endswith("check_fn=lambda module: module in chosen\n)\n")
+    plan = planned(capsys, small, "--budget", "90KiB")
+    words = ["run", "--module", small, "--fake", "-q", "--json", "-s", plan["strategy"]]
+    assert run_command(words) == 0
+    row = json.loads(capsys.readouterr().out)["strategies"][1]
+    assert f"counts what is there before too: {size(row['ledger_peak_bytes'])}" in flat(screen)
+
+
+def flat(text: str) -> str:
+    return " ".join(text.split())
 
 
 def test_what_cannot_be_planned_is_refused(capsys: pytest.CaptureFixture[str], small: str) -> None:

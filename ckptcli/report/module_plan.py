@@ -62,7 +62,7 @@ def _sentences(plan: ModulePlan) -> Iterator[str]:
     yield (
         f"a budget covers all that a step adds above {units.size(plan.base_bytes)} of parameters, "
         "buffers, input and the optimizer's state: what is saved, gradients, temporaries; scratch "
-        "memory inside kernels is not in it"
+        f"memory inside kernels is not in it{_as_run_counts(plan)}"
     )
     if plan.predicted:
         yield (
@@ -74,6 +74,14 @@ def _sentences(plan: ModulePlan) -> Iterator[str]:
         yield "no code to paste: none that was tried takes on this module what was planned"
     if plan.measured is not None:
         yield _measured(plan)
+
+
+def _as_run_counts(plan: ModulePlan) -> str:
+    """The peak that `ckpt run` says, whose account has what is there before too."""
+    if plan.best is None:
+        return ""
+    whole = plan.base_bytes + plan.best.peak_bytes
+    return f"; `ckpt run` counts what is there before too: {units.size(whole)}"
 
 
 def _answer(plan: ModulePlan) -> Iterator[str]:
