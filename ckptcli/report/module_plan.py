@@ -66,8 +66,8 @@ def _sentences(plan: ModulePlan) -> Iterator[str]:
     )
     if plan.predicted:
         yield (
-            f"{units.count(plan.passes, 'set')} of blocks measured; what each block frees told "
-            f"{plan.as_predicted} of {plan.predicted} peaks beforehand, to the byte"
+            f"{units.count(plan.passes, 'set')} of blocks measured; {plan.predicted} of the peaks "
+            f"were predicted from what each block frees, {plan.as_predicted} of these to the byte"
         )
     yield from _floor(plan)
     if plan.best is not None and plan.best.chosen and not plan.snippets:
