@@ -14,11 +14,13 @@ from ckptcli.measure.record import RunRecord
 from ckptcli.measure.rounds import Plan
 from ckptcli.profiling.profile import profile
 from ckptcli.report.drawing.lines import panels_svg
+from ckptcli.report.screen import Screen
 from ckptcli.report.sweep_chart import panels
+from ckptcli.report.sweep_console import render_sweep
 from ckptcli.report.sweep_files import sweep_exporter_for
 from ckptcli.report.sweep_plot_text import plot_lines
 from ckptcli.report.swept import Swept
-from ckptcli.sweep.laws.of_sweep import laws_of
+from ckptcli.sweep.laws.of_sweep import Laws, laws_of
 from ckptcli.sweep.result import PointResult, SweepResult
 from ckptcli.workloads.silu import SiluWorkload
 
@@ -27,8 +29,8 @@ NAMES = ("none", "remat", "balanced")
 
 
 @cache
-def record(layers: int, n: int) -> RunRecord:
-    return profile(SiluWorkload(layers, n), NAMES, plan=Plan(reps=0, warmup=0))
+def record(layers: int, n: int, names: tuple[str, ...] = NAMES) -> RunRecord:
+    return profile(SiluWorkload(layers, n), names, plan=Plan(reps=0, warmup=0))
 
 
 def sweep(reason: str = "it broke") -> SweepResult:
@@ -52,6 +54,14 @@ def test_a_line_has_the_figures_of_its_strategy() -> None:
                 next(r for r in rec.rows if r.strategy == line.name).peak_bytes for rec in rows
             ]
             assert line.points == list(zip(map(float, SIZES), map(float, filter(None, peaks))))
+
+
+def test_titles_are_wider_than_their_tables() -> None:
+    """A table of one narrow column would break `recomputed`."""
+    points = [PointResult(str(n), {"n": n}, record(2, n, ("none",))) for n in SIZES]
+    one = SweepResult("silu", ("n",), points)
+    lines = render_sweep(one, Laws(), Screen(width=30), quiet=True).splitlines()
+    assert {"peak", "saved for backward", "recomputed"} <= set(lines)
 
 
 @pytest.mark.parametrize("width", [40, 80, 200])

@@ -120,7 +120,8 @@ def _details(record: RunRecord, screen: Screen, verbose: bool) -> Iterator[Part]
         after = units.count(record.rounds, "round")
         yield screen.wrapped(f"a time is unclear after {after}: more --reps narrow the interval")
     if verbose:
-        yield from (_live_table(row, record, screen) for row in record.rows if _is_known(row))
+        for row in filter(_is_known, record.rows):
+            yield from _live_table(row, record, screen)
     yield ""
     for line in (rounds_line(record), machine_line(record), origin_line(record)):
         if line:
@@ -160,7 +161,7 @@ def _is_known(row: Row) -> bool:
     return row.memory is not None and row.memory.peak_live is not None
 
 
-def _live_table(row: Row, record: RunRecord, screen: Screen) -> Table:
+def _live_table(row: Row, record: RunRecord, screen: Screen) -> tuple[Text, Table]:
     assert row.memory is not None
     assert row.memory.peak_live is not None
     live = row.memory.peak_live
@@ -168,4 +169,4 @@ def _live_table(row: Row, record: RunRecord, screen: Screen) -> Table:
     cut = "" if shown >= live.total_tensors else f", the {shown} largest"
     storages = units.count(live.total_tensors, "storage")
     head = f"{record.label(row)}: {live_title([live])}, {storages}{cut}"
-    return screen.draw(live_table(live.largest, head))
+    return screen.titled(live_table(live.largest, head))

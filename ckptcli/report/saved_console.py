@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from rich.table import Table
+from rich.text import Text
 
 from ckptcli import units
 from ckptcli.measure.by_hand import PartBytes, total_of
@@ -37,7 +38,7 @@ PLACE = COLUMNS[6]
 BELOW = ("line", "function", "name")
 """The sums that stand below a list, where they say more than it does."""
 
-Part = str | Table
+Part = str | Text | Table
 
 
 def render_saved(program: SavedProgram, by: str | None, depth: int | None, screen: Screen) -> str:
@@ -66,6 +67,7 @@ def _list(
         yield ""
         yield screen.draw(table)
     if found.by_hand:
+        yield screen.title("beside reverse sweeps written by hand, in bytes")
         yield _by_hand(found.by_hand, screen)
 
 
@@ -132,7 +134,7 @@ def _totals(totals: Sequence[SavedTotal], by: str) -> cells.Table:
 
 def _by_hand(parts: Sequence[PartBytes], screen: Screen) -> Table:
     """What is held beside what sweeps written by hand keep, part by part, in bytes."""
-    table = screen.table("beside reverse sweeps written by hand, in bytes")
+    table = screen.table()
     for name in ("part", "held", "with residuals", "difference", "with replay"):
         table.add_column(name, justify="left" if name == "part" else "right", no_wrap=True)
     for part in (*parts, total_of(parts)):

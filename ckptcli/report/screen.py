@@ -75,19 +75,24 @@ class Screen:
         )
         return Text(filled.replace(TOGETHER, " "), style=style)
 
-    def table(self, title: str | None = None) -> Table:
+    def title(self, text: str) -> Text:
+        """What stands above a table, which may be narrower than a word of its title."""
+        return self.wrapped(text, style="italic")
+
+    def table(self) -> Table:
         """An empty table in the glyphs that the stream has."""
-        return Table(
-            box=box.SIMPLE_HEAD if self.unicode else box.MARKDOWN,
-            pad_edge=False,
-            title=title,
-            title_justify="left",
-        )
+        return Table(box=box.SIMPLE_HEAD if self.unicode else box.MARKDOWN, pad_edge=False)
+
+    def titled(self, table: cells.Table) -> tuple[Text, Table]:
+        """The title of a table, and the table below it."""
+        return self.title(table.title), self.draw(table)
 
     def draw(self, table: cells.Table) -> Table:
-        """The columns of a table that there is room for, verdicts in their colours."""
+        """The columns of a table that there is room for, verdicts in their colours; its title
+        goes by `titled`.
+        """
         fit = fitted(table.written_out(), self.width)
-        drawn = self.table(fit.table.title or None)
+        drawn = self.table()
         drawn.box = box.SIMPLE_HEAD if self.unicode else _ASCII_HEAD
         drawn.show_edge = False
         drawn.padding = (0, 0, 0, 1) if fit.is_tight else (0, 1)

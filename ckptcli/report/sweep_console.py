@@ -18,7 +18,7 @@ def render_sweep(sweep: SweepResult, laws: Laws, screen: Screen, *, quiet: bool 
     """The whole screen, ready to print; `quiet` has no plots."""
     parts: list[str | Text | Table] = [screen.wrapped(heading(sweep))]
     for table in tables(sweep):
-        parts += ["", screen.draw(table)]
+        parts += ["", *screen.titled(table)]
     for panel in _plotted(sweep) if not quiet else ():
         parts += ["", *map(Text, plot_lines(panel, screen.width))]
     said = [screen.wrapped(line) for line in (*law_lines(laws), *sentences(sweep))]
