@@ -133,14 +133,16 @@ def running(what: str, hint: str, where: Callable[[], str] = str) -> Iterator[No
         raise ProgramError(message, advice) from error
 
 
-def refused_arguments(function: Callable[..., object], *arguments: object) -> str | None:
+def refused_arguments(
+    function: Callable[..., object], *arguments: object, **keywords: object
+) -> str | None:
     """Why a function cannot be called with these arguments; None where it can, or does not tell."""
     try:
         signature = inspect.signature(function)
     except (TypeError, ValueError):  # not callable, or written in C
         return None
     try:
-        signature.bind(*arguments)
+        signature.bind(*arguments, **keywords)
     except TypeError as error:
         return str(error)
     return None

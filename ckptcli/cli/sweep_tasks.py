@@ -8,14 +8,18 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ckptcli.checkpoint.user_code import is_user_code
+from ckptcli.checkpoint.user_keywords import check_keywords, keywords_written
 from ckptcli.cli.click_options import type_of
 from ckptcli.cli.line import ENVIRONMENT, FLAG
 from ckptcli.cli.settings import checked_defaults
 from ckptcli.config import named_config
 from ckptcli.errors import ConfigError, UsageError
+from ckptcli.measure.point import shown_name
 from ckptcli.options.commands.run import RunOptions
 from ckptcli.options.commands.sweep import SweepOptions
 from ckptcli.options.effects import Kind, takes
+from ckptcli.options.keywords import Keyword, keyword_lists, keyword_texts, shown_keyword
 from ckptcli.options.listing import built, options_of, values_of
 from ckptcli.options.option import Option
 from ckptcli.options.points import combined, lists_of
@@ -29,6 +33,7 @@ if TYPE_CHECKING:
 
 MOST_TASKS = 10_000
 LISTS = ("integers", "numbers", "words")
+KEYWORDS = "keyword_texts"
 _FILES = ("workload_text", "module_text", "function_text")
 _NOT_OF_A_POINT = {"as_json": True, "quiet": False}
 
@@ -39,13 +44,28 @@ class Planned:
 
     Attributes:
         title: what is swept over, in words.
-        axes: the options that have several values, by their names.
+        axes: the options, and the keywords of `MAKE`, that have several values, by their names.
         tasks: a task a point, each of another key.
     """
 
     title: str
     axes: Sequence[str]
     tasks: Sequence[Task]
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """One point before it is a task: its value of each list, of options and of keywords of `MAKE`,
+    which may be called alike.
+    """
+
+    settings: Mapping[str, Any]
+    keywords: Mapping[str, Keyword]
+
+    def value_of(self, axis: str) -> Any:
+        """As a point has it: a number or a text."""
+        value = self.keywords.get(axis, self.settings.get(axis))
+        return shown_keyword(value) if isinstance(value, bool) else value
 
 
 def with_grid(options: SweepOptions, line: Line) -> SweepOptions:
@@ -99,18 +119,58 @@ def planned(options: SweepOptions) -> Planned:
     kind = _kind(options)
     known, values = options_of(SweepOptions), values_of(options)
     lists = lists_of([option for option in known if option.kind in LISTS], values)
-    several = {name: found for name, found in lists.items() if len(found) > 1}
-    _check_taken(kind, [option for option in known if option.name in several])
-    points = combined(lists, MOST_TASKS, options.axes.zipped)
-    if options.axes.where_text is not None:
-        where = Where(options.axes.where_text)
-        points = [p for p in points if where.holds(_places(known, {**values, **p}))]
-        if not points:
-            raise UsageError(f"--where `{where.text}` leaves no point", "ask for less")
-    tasks = [_task(options, point, several) for point in points]
-    return Planned(
-        _title(options, several), list(several), list({t.key: t for t in tasks}.values())
-    )
+    keywords = keyword_lists(options.inputs.keyword_texts)
+    several = [name for name, found in (*lists.items(), *keywords.items()) if len(found) > 1]
+    swept = {KEYWORDS if name in keywords else name for name in several}
+    _check_taken(kind, [option for option in known if option.name in swept])
+    _check_keywords(options, keywords, lists)
+    points = [
+        _Place(
+            {name: value for name, value in point.items() if name not in keywords},
+            {name: value for name, value in point.items() if name in keywords},
+        )
+        for point in combined({**lists, **keywords}, MOST_TASKS, options.axes.zipped)
+    ]
+    kept = _kept(points, options.axes.where_text, known, values)
+    tasks = [_task(options, point, several) for point in kept]
+    return Planned(_title(options, several), several, list({t.key: t for t in tasks}.values()))
+
+
+def _kept(
+    points: Sequence[_Place],
+    where_text: str | None,
+    options: Sequence[Option],
+    values: Mapping[str, Any],
+) -> Sequence[_Place]:
+    """The points for which the condition holds, at least one."""
+    if where_text is None:
+        return points
+    where = Where(where_text)
+    kept = [
+        point
+        for point in points
+        if where.holds({**_places(options, {**values, **point.settings}), **point.keywords})
+    ]
+    if not kept:
+        raise UsageError(f"--where `{where.text}` leaves no point", "ask for less")
+    return kept
+
+
+def _check_keywords(
+    options: SweepOptions, keywords: Mapping[str, object], lists: Mapping[str, object]
+) -> None:
+    """Raises:
+    UsageError: `MAKE` takes none of this name, as its file says, or an axis has it already.
+    """
+    text = options.peers.module_text
+    if text is not None and is_user_code(text):
+        check_keywords(text, keywords, keywords_written(text))
+    for name in keywords:
+        if name in lists:
+            raise UsageError(
+                f"--{shown_name(name)} and --set {name} would be two axes of one name",
+                "leave out one",
+            )
 
 
 def _kind(options: SweepOptions) -> Kind:
@@ -152,9 +212,10 @@ def _places(options: Sequence[Option], values: Mapping[str, Any]) -> dict[str, A
     return {name: value for name, value in found.items() if value is not None}
 
 
-def _task(options: SweepOptions, point: Mapping[str, Any], several: Mapping[str, Any]) -> Task:
+def _task(options: SweepOptions, point: _Place, several: Sequence[str]) -> Task:
     taken = {option.name for option in options_of(RunOptions)}
-    values = {**values_of(options), **point, **_NOT_OF_A_POINT}
+    keywords = keyword_texts(point.keywords)
+    values = {**values_of(options), **point.settings, KEYWORDS: keywords, **_NOT_OF_A_POINT}
     run = built(RunOptions, {name: value for name, value in values.items() if name in taken})
     words = child_words(options_of(RunOptions), values_of(run))
     if run.rounds.processes > 1:
@@ -162,12 +223,13 @@ def _task(options: SweepOptions, point: Mapping[str, Any], several: Mapping[str,
     key = key_of(words, files_in([values[name] for name in _FILES]))
     if run.rounds.timeout_s is not None:
         words += ["--timeout", str(run.rounds.timeout_s)]
-    return Task(key, {name: point[name] for name in several}, words, os.getcwd())
+    return Task(key, {axis: point.value_of(axis) for axis in several}, words, os.getcwd())
 
 
-def _title(options: SweepOptions, several: Mapping[str, Any]) -> str:
+def _title(options: SweepOptions, several: Sequence[str]) -> str:
     """What is swept, and over what, as it was given."""
     values = values_of(options)
     what = next(text for name in reversed(_FILES) if (text := values[name]) is not None)
-    sizes = [f"{name} = {values[name]}" for name in several]
+    given = {**values, **dict(text.split("=", 1) for text in values[KEYWORDS])}
+    sizes = [f"{name} = {given[name]}" for name in several]
     return ", ".join([what, *sizes])

@@ -119,6 +119,13 @@ class InputOptions(Options):
         subjects=frozenset({MODULE}),
         default_text="what MAKE says",
     )
+    keyword_texts: tuple[str, ...] = option(
+        (),
+        "With --module: call MAKE with this keyword, repeatable: depth=4.",
+        key="set",
+        metavar="NAME=VALUE",
+        subjects=frozenset({MODULE}),
+    )
 
 
 class ShapeOptions(Options):

@@ -17,7 +17,7 @@ from typing import TypeVar
 MOST_VALUES = 100
 """In one text."""
 
-Value = TypeVar("Value", int, float, str)
+Value = TypeVar("Value")
 
 _NUMBER = re.compile(r"[+-]?[0-9]{1,18}")
 _DECIMAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?")
@@ -51,6 +51,16 @@ def words(text: str) -> list[str]:
         ValueError: a part without a word, one that comes twice, or too many.
     """
     return _values(text, (_word,), "no word")
+
+
+def anything(text: str) -> list[bool | int | float | str]:
+    """The values in `2,4,8`, `0.5`, `true` or `gelu,relu`: numbers and ranges where they read as
+    these, `true` and `false`, else texts.
+
+    Raises:
+        ValueError: a part without a text, one that comes twice, or too many.
+    """
+    return _values(text, _ANYTHING, "no value")
 
 
 def is_list(text: str) -> bool:
@@ -114,5 +124,15 @@ def _any(part: str) -> Sequence[float] | None:
     return [float(part)] if is_finite else None
 
 
+def _truth(part: str) -> Sequence[bool] | None:
+    return [part == "true"] if part in ("true", "false") else None
+
+
 _WHOLE = (_whole, _range, _steps)
 _ANY = (_any,)
+_ANYTHING: Sequence[Callable[[str], Sequence[bool | int | float | str] | None]] = (
+    *_WHOLE,
+    _any,
+    _truth,
+    _word,
+)

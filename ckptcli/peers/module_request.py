@@ -5,9 +5,10 @@ Invariant: nothing here imports PyTorch.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
+from ckptcli.options.keywords import Keyword
 from ckptcli.peers.module_input import DrawnInput
 from ckptcli.peers.module_step import Step
 
@@ -23,6 +24,7 @@ class ModuleRequest:
         inputs: tensors to draw and give it, instead of what it says itself; none for that.
         dtype: what floats of the module and of its input are made; None for what they are.
         accumulate: micro-batches in a step; None as its step says.
+        keywords: what `MAKE` is called with, by name.
         step: what is asked for, where it is at hand and no file makes it.
     """
 
@@ -31,4 +33,5 @@ class ModuleRequest:
     inputs: Sequence[DrawnInput] = ()
     dtype: str | None = None
     accumulate: int | None = None
+    keywords: Mapping[str, Keyword] = field(default_factory=dict)
     step: Step | None = None

@@ -1,8 +1,8 @@
 """Loading a PyTorch module of the user's own, `FILE.py:MAKE`, and making it again.
 
-`MAKE()` returns a `Step`, a mapping with its fields, `(module, input)`, where a tuple of inputs is
-passed as so many arguments and a mapping by its keywords, or a module that has an attribute
-`example_input`; a class of modules will do.
+`MAKE(**keywords)` returns a `Step`, a mapping with its fields, `(module, input)`, where a tuple of
+inputs is passed as so many arguments and a mapping by its keywords, or a module that has an
+attribute `example_input`; a class of modules will do.
 
 Invariant: what is made again has the state and the input of the first.
 """
@@ -24,6 +24,7 @@ from ckptcli.checkpoint.user_code import (
     refused_arguments,
     running,
 )
+from ckptcli.checkpoint.user_keywords import check_keywords, keywords_taken
 from ckptcli.errors import UsageError
 from ckptcli.peers.module_request import ModuleRequest
 from ckptcli.peers.module_step import Step
@@ -48,7 +49,7 @@ def load_module(request: ModuleRequest, seed: int) -> UserModule:
         ProgramError: `MAKE` fails; names the line.
     """
     if request.step is None:
-        user = _make(request, _maker(request.text, seed), seed)
+        user = _make(request, _maker(request, seed), seed)
     else:
         _check_module(request.text, request.step)
         user = _copied(_opened(UserModule(request, request.step, None)), shares=False)
@@ -113,7 +114,8 @@ def _share(module: torch.nn.Module, other: torch.nn.Module) -> None:
         same.data = own.data
 
 
-def _maker(text: str, seed: int) -> Callable[[], object]:
+def _maker(request: ModuleRequest, seed: int) -> Callable[..., object]:
+    text = request.text
     if not is_user_code(text) and not is_importable(text):
         raise UsageError(
             f"--module {text} is not FILE.py:MAKE and not PACKAGE.MODULE:MAKE",
@@ -123,19 +125,23 @@ def _maker(text: str, seed: int) -> Callable[[], object]:
     make = load_name(text) if is_user_code(text) else import_name(text)
     if not callable(make) or isinstance(make, torch.nn.Module):
         raise UsageError(f"`{text}` is not a function", _CONTRACT)
-    refused = refused_arguments(make)
+    check_keywords(text, request.keywords, keywords_taken(make))
+    refused = refused_arguments(make, **request.keywords)
     if refused is not None:
+        given = (
+            f"with {', '.join(request.keywords)} alone" if request.keywords else "without arguments"
+        )
         raise UsageError(
-            f"`{text}` is called without arguments, which it does not take: {refused}",
-            "write a function without any that calls it",
+            f"`{text}` is called {given}, which it does not take: {refused}",
+            "give what it needs with --set NAME=VALUE, or write a function that calls it",
         )
     return make
 
 
-def _make(request: ModuleRequest, make: Callable[[], object], seed: int) -> UserModule:
+def _make(request: ModuleRequest, make: Callable[..., object], seed: int) -> UserModule:
     set_random_states(seed)
     with running(request.text, SMALLER):
-        made = make()
+        made = make(**request.keywords)
     step = as_asked(_step_in(request, made), request, seed)
     user = UserModule(request, step, make)
     for leaf in (*user.parameters(), *user.input_leaves()):

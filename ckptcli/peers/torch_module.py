@@ -17,6 +17,7 @@ import numpy as np
 import torch
 from torch.utils._pytree import tree_leaves
 
+from ckptcli.options.keywords import shown_keyword
 from ckptcli.peers.agreement import TOLERANCES
 from ckptcli.peers.base import Values
 from ckptcli.peers.module_request import ModuleRequest
@@ -35,13 +36,13 @@ Gradients = tuple[Sequence[torch.Tensor], Sequence[torch.Tensor | None]]
 
 @dataclass(frozen=True, slots=True)
 class UserModule:
-    """What was asked for, and what `make()` returned, its optimizer opened; `make` is None where it
+    """What was asked for, and what `make` returned, its optimizer opened; `make` is None where it
     was at hand.
     """
 
     request: ModuleRequest
     step: Step
-    make: Callable[[], object] | None
+    make: Callable[..., object] | None
     optimizer: StepOptimizer | None = None
 
     @property
@@ -62,9 +63,11 @@ class UserModule:
 
     @property
     def title(self) -> str:
-        """`FILE.py:MAKE, Net with 1,234 parameters`."""
+        """`FILE.py:MAKE, depth = 4, Net with 1,234 parameters`."""
         count = sum(parameter.numel() for parameter in self.module.parameters())
-        return f"{self.text}, {type(self.module).__name__} with {count:,} parameters"
+        keywords = [f"{name} = {shown_keyword(v)}" for name, v in self.request.keywords.items()]
+        module = f"{type(self.module).__name__} with {count:,} parameters"
+        return ", ".join([self.text, *keywords, module])
 
     def named_parameters(self) -> list[tuple[str, torch.nn.Parameter]]:
         """By their paths; those of a loss that is a module too, behind `loss.`."""

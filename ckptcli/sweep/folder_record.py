@@ -15,6 +15,7 @@ from ckptcli.measure.point import shown_name
 from ckptcli.measure.points import Part, common_workload, joined
 from ckptcli.measure.record import RunRecord
 from ckptcli.measure.record_json import read_record
+from ckptcli.options.keywords import Keyword, keywords_in, shown_keyword
 from ckptcli.options.listing import options_of
 from ckptcli.options.workload import WorkloadOptions
 from ckptcli.sweep.store import is_folder, record_files
@@ -37,27 +38,42 @@ def records_in(path: Path) -> dict[str, RunRecord]:
     found = [read_record(file.read_text("utf-8"), f"`{file}`") for file in record_files(path)]
     if not found:
         raise RecordFileError(f"`{path}` has no point that was measured", "let its sweep go on")
-    words = [name for name in WORDS if _varies(found, name)]
+    keywords = sorted({name for record in found for name in _keywords(record)})
+    texts = [name for name in keywords if not _is_number(found, name)]
+    words = [name for name in (*WORDS, *texts) if _varies(found, name)]
     groups: dict[str, list[RunRecord]] = {}
     for record in found:
         key = ", ".join(f"{shown_name(name)} = {_value(record, name)}" for name in words)
         groups.setdefault(key, []).append(record)
-    return {key: _as_one(path, members) for key, members in sorted(groups.items())}
+    names = [*NUMBERS, *(name for name in keywords if name not in texts)]
+    return {key: _as_one(path, members, names) for key, members in sorted(groups.items())}
 
 
 def _value(record: RunRecord, name: str) -> Any:
     """What the program has; what it leaves open follows from its other settings."""
-    known = record.config.get(name)
+    known = _keywords(record).get(name, record.config.get(name))
+    known = shown_keyword(known) if isinstance(known, bool) else known
     return record.workload.get(name) if known is None else known
 
 
 def _varies(records: Sequence[RunRecord], name: str) -> bool:
-    given = any(record.config.get(name) is not None for record in records)
+    given = any(name in _keywords(r) or r.config.get(name) is not None for r in records)
     return given and len({str(_value(record, name)) for record in records}) > 1
 
 
-def _as_one(path: Path, records: Sequence[RunRecord]) -> RunRecord:
-    names = [name for name in NUMBERS if _varies(records, name)]
+def _keywords(record: RunRecord) -> dict[str, Keyword]:
+    """Those that a module was made with."""
+    texts = record.config.get("keyword_texts")
+    return keywords_in(texts) if isinstance(texts, list | tuple) else {}
+
+
+def _is_number(records: Sequence[RunRecord], keyword: str) -> bool:
+    values = [_keywords(record).get(keyword) for record in records]
+    return all(isinstance(value, int | float) and not isinstance(value, bool) for value in values)
+
+
+def _as_one(path: Path, records: Sequence[RunRecord], numbers: Sequence[str]) -> RunRecord:
+    names = [name for name in numbers if _varies(records, name)]
     parts = {tuple(_value(record, name) for name in names): record for record in records}
     if len(parts) < len(records):
         raise RecordFileError(

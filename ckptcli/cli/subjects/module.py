@@ -50,8 +50,9 @@ def module_request(options: ModuleSource) -> ModuleRequest:
     """The module that options ask for.
 
     Raises:
-        UsageError: another engine, or an input that is none.
+        UsageError: another engine, or an input or a keyword that is none.
     """
+    from ckptcli.options.keywords import keywords_in
     from ckptcli.peers.module_input import parsed_input
     from ckptcli.peers.module_request import ModuleRequest
 
@@ -62,8 +63,13 @@ def module_request(options: ModuleSource) -> ModuleRequest:
             f"leave out --engine, or use {ENGINE}",
         )
     inputs = tuple(map(parsed_input, options.inputs.input_texts))
-    dtype = options.workload.dtype
-    return ModuleRequest(text, options.blocks.blocks_text, inputs, dtype)
+    return ModuleRequest(
+        text,
+        options.blocks.blocks_text,
+        inputs,
+        options.workload.dtype,
+        keywords=keywords_in(options.inputs.keyword_texts),
+    )
 
 
 class ModuleSubject:

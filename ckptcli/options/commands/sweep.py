@@ -50,7 +50,13 @@ class SweepOptions(Options):
     function: FunctionOptions = group(FunctionOptions)
     peers: PeerOptions = group(PeerOptions)
     blocks: BlockOptions = group(BlockOptions)
-    inputs: InputOptions = group(InputOptions)
+    inputs: InputOptions = group(
+        InputOptions,
+        keyword_texts={
+            "help": "With --module: call MAKE with this keyword, repeatable; several, depth=2,4,8.",
+            "metavar": "NAME=VALUE[,...]",
+        },
+    )
     shapes: ShapeOptions = group(ShapeOptions)
     training: TrainingOptions = group(TrainingOptions)
     rounds: RoundOptions = group(
