@@ -50,10 +50,56 @@ def test_the_example_of_a_graph_file_prints_what_the_page_says(
     assert json.loads(capsys.readouterr().out) == json.loads(printed)
 
 
-@pytest.mark.parametrize("page", ["README.md", *(f"docs/{p.name}" for p in ROOT.glob("docs/*.md"))])
+PAGES = sorted(str(path.relative_to(ROOT)) for path in ROOT.glob("docs/**/*.md"))
+"""All pages but those at the root."""
+
+OF_OTHERS = {"burn.toml"}
+"""Files that are not of this tree."""
+
+OF_PARTS = [page for page in PAGES if page.startswith("docs/decisions/")]
+
+
+@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", *PAGES])
 def test_links_lead_somewhere(page: str) -> None:
     for target in re.findall(r"\]\(([^)#:]+)\)", (ROOT / page).read_text()):
         assert ((ROOT / page).parent / target).exists(), target
+
+
+@pytest.mark.parametrize("page", ["CONTRIBUTING.md", "docs/architecture.md", *OF_PARTS])
+def test_every_path_that_a_page_of_the_code_names_exists(page: str) -> None:
+    """From the root or from the package; a word in capitals stands for any."""
+    named = re.findall(
+        r"`([\w*.-]+/[\w*./-]*|[\w*.-]+\.(?:py|toml|md))`", (ROOT / page).read_text()
+    )
+    patterns = {re.sub(r"[A-Z]{2,}(?=\.)", "*", name) for name in named if name not in OF_OTHERS}
+    missing = [
+        name for name in patterns if not any(any(f.glob(name)) for f in (ROOT, ROOT / "ckptcli"))
+    ]
+    assert not missing
+
+
+def test_the_page_of_the_architecture_is_short_and_leads_to_every_page_of_a_part() -> None:
+    text = (ROOT / "docs/architecture.md").read_text()
+    assert len(text.splitlines()) <= 200
+    assert [page for page in OF_PARTS if f"({page.removeprefix('docs/')})" not in text] == []
+
+
+def test_the_table_of_parts_has_every_part_in_the_order_of_imports() -> None:
+    """A part is what the contract of directions has: a package or a module."""
+    (layers,) = re.findall(
+        r"^layers = \[(.*?)^\]", (ROOT / "pyproject.toml").read_text(), re.M | re.S
+    )
+    ordered = [name for name in re.findall(r"ckptcli\.(\w+)", layers) if name != "__main__"]
+    table = (ROOT / "docs/architecture.md").read_text().partition("| part")[2].partition("\n\n")[0]
+    rows = [row.split("|")[1] for row in table.splitlines()[2:]]
+    assert [name for row in rows for name in re.findall(r"`(\w+)/?`", row)] == ordered
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if not page.startswith("docs/commands/")])
+def test_prose_is_wrapped(page: str) -> None:
+    text = re.sub(r"^ *```.*?^ *```$", "", (ROOT / page).read_text(), flags=re.M | re.S)
+    prose = [line for line in text.splitlines() if not line.startswith(("|", "    "))]
+    assert [line for line in prose if len(line) > 125] == []
 
 
 def test_the_readmes_commands_install_the_tree_itself() -> None:

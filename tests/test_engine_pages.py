@@ -102,9 +102,9 @@ def test_the_module_of_the_page_is_one(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    (program,) = re.findall(r"```python\n(.*?)```", TORCH, flags=re.S)
+    program, *_ = re.findall(r"```python\n(.*?)```", TORCH, flags=re.S)
     (tmp_path / "net.py").write_text(program)
-    commands = re.findall(r"^    ckpt (.*)$", TORCH, flags=re.M)
+    commands = re.findall(r"^    ckpt (.* net\.py:make.*)$", TORCH, flags=re.M)
     assert len(commands) == 9
     for command in commands:
         assert run_command([*command.split(), "-q"]) == 0
@@ -144,7 +144,7 @@ def test_the_table_of_the_svds_rule(command: str) -> None:
         share = peer["agreement"]["gradient_relative"]
         if word == "nan":
             assert share is None  # not finite
-        else:
+        elif word != "agrees or nan":  # by how singular values that are equal are rounded
             assert peer["agreement"]["agrees"] or word.startswith("differs")
     assert code == (0 if all(peer["agreement"]["agrees"] for peer in peers) else 5)
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ckptcli.cli.program_plans import budget_bytes, plan_files
+from ckptcli.cli.plan_limits import budget_bytes, device_bytes, has_limit
+from ckptcli.cli.program_plans import plan_files
 from ckptcli.cli.streams import Progress, warn
 from ckptcli.errors import UsageError
 from ckptcli.exit_codes import DONE, FAILED, WRONG
@@ -63,14 +64,17 @@ def _request(options: PlanOptions) -> PlanRequest:
     asked, text = options.recorded, ModuleSubject.named_by(options)
     if options.problem.graph_path is not None:
         raise UsageError(f"{text} and --graph are two problems", "leave out one")
-    budget = budget_bytes(options)
-    if budget is None and not asked.pareto:
-        raise UsageError(f"there is nothing to plan for {text}", "give --budget SIZE or --pareto")
+    if not has_limit(options) and not asked.pareto:
+        raise UsageError(
+            f"there is nothing to plan for {text}",
+            "give --budget SIZE, --device-memory SIZE or --pareto",
+        )
+    budget, memory_bytes = budget_bytes(options), device_bytes(options)
     if asked.run and options.shapes.is_fake:
         raise UsageError("--run needs values, and --fake has none", "leave out one of them")
     module = replace(module_request(options), accumulate=options.training.accumulate)
     is_fake, seed = options.shapes.is_fake, options.workload.seed
-    return PlanRequest(module, budget, asked.cost_name, is_fake, seed)
+    return PlanRequest(module, budget, asked.cost_name, is_fake, seed, memory_bytes)
 
 
 def _print(plan: ModulePlan, options: PlanOptions) -> None:

@@ -35,10 +35,12 @@ def command(options: PlanOptions, line: Line) -> int:
     Of a program, --workload, the budget is bytes above parameters and input, gradients and the
     workspace of kernels included; of --graph FILE it is in the file's unit. Of --module it is what
     a step of training adds to parameters, input and optimizer, and a plan is a set of blocks.
+    --device-memory is the same limit on all, these included.
 
     Every plan is played against the rules of its problem: cost and peak are what that gives. Exits
     with 1 if no plan within the budget was found, and says which budget is enough.
     """
+    from ckptcli.cli.plan_limits import check_limits
     from ckptcli.cli.program_plans import plan_graph, plan_workload
     from ckptcli.cli.subjects.module import ModuleSubject
     from ckptcli.planning.making import make_plan
@@ -46,6 +48,7 @@ def command(options: PlanOptions, line: Line) -> int:
     from ckptcli.planning.problems.program import ProgramProblem
     from ckptcli.planning.problems.reading import read_problem_file
 
+    check_limits(options, line)
     if ModuleSubject.named_by(options) is not None:
         from ckptcli.cli.module_plans import plan_module
 
@@ -56,6 +59,12 @@ def command(options: PlanOptions, line: Line) -> int:
     if isinstance(problem, ProgramProblem):
         warn(warnings, options.notes.quiet)
         return plan_graph(problem, options, line)
+    if "device_memory" in line.given:
+        raise UsageError(
+            f"--device-memory is for a program or a module, and {options.problem.graph_path} has a "
+            f"problem of the kind {problem.kind}",
+            "give --budget in the file's unit",
+        )
     budget = _budget(problem, options.problem)
     problem = _with_disk(problem, options.problem)
     warn([*warnings, *_without_effect(problem, line.given)], options.notes.quiet)

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ckptcli.cli.plan_limits import budget_bytes, has_limit, program_limit
 from ckptcli.cli.streams import warn
 from ckptcli.errors import UsageError
 from ckptcli.exit_codes import DONE, FAILED, WRONG
-from ckptcli.units import parse_whole_bytes
 
 if TYPE_CHECKING:
     from ckptcli.backends.base import Backend
@@ -38,10 +38,11 @@ def plan_workload(options: PlanOptions, line: Line) -> int:
         UsageError: nothing is asked for, or the options stand for several programs.
     """
     asked = options.recorded
-    if options.problem.budget_text is None and not asked.pareto and asked.graph_export is None:
+    if not has_limit(options) and not asked.pareto and asked.graph_export is None:
         raise UsageError(
             "there is nothing to plan",
-            "give --budget SIZE or --pareto for the program of --workload, or --graph FILE",
+            "give --budget SIZE, --device-memory SIZE or --pareto for the program of --workload, "
+            "or --graph FILE",
         )
     from ckptcli.cli.devices import limited_threads, open_device
     from ckptcli.cli.programs import open_programs, program_notes
@@ -137,24 +138,6 @@ def plan_files(options: PlanOptions) -> Iterator[list[OutputFile]]:
         yield files
 
 
-def budget_bytes(options: PlanOptions) -> int | None:
-    """What `--budget` says; None without it.
-
-    Raises:
-        UsageError: no size, or one below 0.
-    """
-    text = options.problem.budget_text
-    if text is None:
-        return None
-    try:
-        budget = parse_whole_bytes(text)
-    except ValueError:
-        raise UsageError(f"--budget `{text}` is no size", "give one such as 64MiB") from None
-    if budget < 0:
-        raise UsageError(f"--budget {text} is below 0", "give 0 or more")
-    return budget
-
-
 class _Answer:
     """Plans, runs and prints as the options say."""
 
@@ -174,8 +157,10 @@ class _Answer:
         from ckptcli.planning.tape.frontier import frontier
 
         options = self.options
-        budget, deadline = budget_bytes(options), self._deadline()
+        limit, deadline = program_limit(options, problem.graph), self._deadline()
+        budget = budget_bytes(options) if limit is None else limit.budget_bytes
         choice = choose(problem, budget, named, options.planner.planner_name, deadline)
+        choice = replace(choice, limit=limit)
         points = None
         if options.recorded.pareto:
             points = frontier(problem, named, lambda: deadline.passed)

@@ -44,6 +44,7 @@ class BlockSets:
         regions: of `remat`, one a block.
         base_bytes: what is there before a pass, as the last one had it: parameters, buffers, input
             and the optimizer's state.
+        optimizer_bytes: the last of these.
     """
 
     def __init__(self, user: UserModule, trial: Trial, seed: int) -> None:
@@ -57,7 +58,7 @@ class BlockSets:
         self._block_of = {
             path: place for place, region in enumerate(self.regions) for path in region.paths
         }
-        self.base_bytes = 0
+        self.base_bytes = self.optimizer_bytes = 0
 
     def _layers_of(self, region: ModuleRegion) -> list[int]:
         return [i for i, path in enumerate(self._blocks.paths) if path in region.paths]
@@ -101,8 +102,8 @@ class BlockSets:
 
     def _pass(self, chosen: BlockSet) -> SetPass:
         account, memory = _accounted(self._network)
-        base_bytes = (memory.params_input_bytes or 0) + (memory.optimizer_bytes or 0)
-        self.base_bytes = base_bytes
+        self.optimizer_bytes = memory.optimizer_bytes or 0
+        self.base_bytes = base_bytes = (memory.params_input_bytes or 0) + self.optimizer_bytes
         highest = account.highest
         stages = _Stages(account, self._block_of)
         return SetPass(

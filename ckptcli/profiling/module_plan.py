@@ -19,6 +19,7 @@ from ckptcli.peers.module_strategies import module_strategies
 from ckptcli.planning.blocks.plan import Block, ModulePlan, Snippet
 from ckptcli.planning.blocks.search import Found, Search
 from ckptcli.planning.blocks.sets import SetPass
+from ckptcli.planning.device_limit import DeviceLimit
 from ckptcli.planning.tape.measured import Measured
 from ckptcli.profiling.fake_profile import KERNELS, SHAPES_ONLY, values_refused
 from ckptcli.profiling.module_profile import profile_module
@@ -41,10 +42,11 @@ class PlanRequest:
 
     Attributes:
         budget: bytes above parameters, buffers, input and the optimizer's state; None for the
-            frontier alone.
+            frontier alone, or for what the device leaves.
         cost_unit: flops, time or count.
         is_fake: whether by shapes alone.
         seed: of the module and of every pass.
+        device_bytes: the memory of the device that all has to fit in; None where a budget says.
     """
 
     module: ModuleRequest
@@ -52,6 +54,7 @@ class PlanRequest:
     cost_unit: str = "flops"
     is_fake: bool = False
     seed: int = 0
+    device_bytes: int | None = None
 
 
 def plan_module(request: PlanRequest, tell: Tell) -> tuple[ModulePlan, list[str]]:
@@ -108,22 +111,38 @@ class _Planning:
             return [1] * len(self._flops), len(self._flops)
         return [*self._flops], self._whole_flops
 
+    def _limit(self) -> DeviceLimit | None:
+        """The device with the module on it, as the last pass had it."""
+        if self._request.device_bytes is None:
+            return None
+        state_bytes = self._sets.optimizer_bytes
+        return DeviceLimit(
+            self._request.device_bytes,
+            self._sets.base_bytes - state_bytes,
+            "parameters, buffers and input",
+            "its optimizer" if state_bytes else "",
+            state_bytes,
+        )
+
     def plan(self, tell: Tell) -> ModulePlan:
         costs, whole = self._costs()
         search = Search(self._sets.measured, costs, lambda done, most: tell("memory", done, most))
-        found = search.run(self._request.budget)
+        none = search.none  # a pass says what is there before it
+        limit = self._limit()
+        budget = self._request.budget if limit is None else limit.budget_bytes
+        found = search.run(budget)
         frontier = search.frontier(found)
         named = {frozenset(p.chosen) for p in (*frontier, found.lowest, *_known(found.best))}
         predicted = found.predicted_bytes
         return ModulePlan(
             title=self._user.title + (f", {SHAPES_ONLY}" if self._request.is_fake else ""),
-            budget=self._request.budget,
+            budget=budget,
             base_bytes=self._sets.base_bytes,
             cost_unit=self._request.cost_unit,
             whole_cost=whole,
             costs=costs,
             blocks=[self._block(found, block) for block in range(len(costs))],
-            none=found.none,
+            none=none,
             best=found.best,
             lowest=found.lowest,
             frontier=frontier,
@@ -133,6 +152,7 @@ class _Planning:
             as_predicted=sum(found.passes[s].peak_bytes == peak for s, peak in predicted.items()),
             snippets=[] if found.best is None else self._snippets(found, found.best),
             is_fake=self._request.is_fake,
+            limit=limit,
         )
 
     def _block(self, found: Found, block: int) -> Block:

@@ -13,6 +13,7 @@ from ckptcli.planning.blocks.sets import SetPass
 from ckptcli.planning.problems.base import Number
 from ckptcli.report import cells
 from ckptcli.report.cells import Cell, Column
+from ckptcli.report.device_limit import least_device_sentence, limit_sentence
 from ckptcli.report.screen import Screen
 
 BLOCKS = (
@@ -64,6 +65,8 @@ def _sentences(plan: ModulePlan) -> Iterator[str]:
         "buffers, input and the optimizer's state: what is saved, gradients, temporaries; scratch "
         f"memory inside kernels is not in it{_as_run_counts(plan)}"
     )
+    if plan.limit is not None:
+        yield limit_sentence(plan.limit)
     if plan.predicted:
         yield (
             f"{units.count(plan.passes, 'set')} of blocks measured; {plan.predicted} of the peaks "
@@ -94,6 +97,8 @@ def _answer(plan: ModulePlan) -> Iterator[str]:
         least = plan.lowest.peak_bytes
         yield f"{allowed}: no set of blocks was found"
         yield f"the smallest budget that one was found for is {units.size(least)} ({least} bytes)"
+        if plan.limit is not None:
+            yield least_device_sentence(plan.limit, least)
         return
     peak = f"peak {units.size(best.peak_bytes)} ({best.peak_bytes} bytes)"
     if not best.chosen:

@@ -14,6 +14,7 @@ from ckptcli.planning.tape.frontier import Point
 from ckptcli.planning.tape.measured import Measured
 from ckptcli.report import cells
 from ckptcli.report.cells import Cell, Column
+from ckptcli.report.device_limit import least_device_sentence, limit_sentence
 from ckptcli.report.screen import Screen
 
 NAMED = (
@@ -68,6 +69,8 @@ def _sentences(choice: Choice, cost: str, measured: Measured | None) -> Iterator
         f"{'the workspace of kernels' if choice.problem.with_workspace else 'no workspace'}; cost "
         f"is {_COSTS[cost]}"
     )
+    if choice.limit is not None:
+        yield limit_sentence(choice.limit)
     yield from _bounds(choice)
     if measured is not None:
         yield _measured(choice, measured)
@@ -95,6 +98,8 @@ def _bounds(choice: Choice) -> Iterator[str]:
     if plan.min_budget is not None and not plan.feasible:
         known = "is" if plan.min_budget_proved else "that a plan was found for is"
         yield f"the smallest budget {known} {units.size(plan.min_budget)} ({plan.min_budget} bytes)"
+        if choice.limit is not None:
+            yield least_device_sentence(choice.limit, plan.min_budget)
     floor = plan.floor
     if floor is not None:
         values = f" with {', '.join(floor.values)}" if floor.values else ""

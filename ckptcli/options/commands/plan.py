@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ckptcli.options.group import Options, group
+from ckptcli.options.measuring import DeviceMemoryOptions
 from ckptcli.options.option import option
 from ckptcli.options.output import JsonOptions, QuietOptions, ScreenOptions
 from ckptcli.options.program import (
@@ -17,7 +18,7 @@ from ckptcli.options.program import (
     ShapeOptions,
     TrainingOptions,
 )
-from ckptcli.options.subjects import WORKLOAD
+from ckptcli.options.subjects import MODULE, WORKLOAD
 from ckptcli.options.workload import WorkloadOptions
 
 _ONCE = "it is what this plan is for"
@@ -72,6 +73,19 @@ class ProblemOptions(Options):
         "Of steps: what reading it costs.",
         metavar="R",
         at_least=0,
+        not_in_settings=_ONCE,
+        subjects=_OF_PROGRAMS,
+    )
+
+
+class OptimizerOptions(Options):
+    """Whose state is beside a program."""
+
+    optimizer: str | None = option(
+        None,
+        "With --device-memory: count its state, 0, 1 or 2 times the parameters' bytes.",
+        choices=("sgd", "momentum", "adam"),
+        default_text="none",
         not_in_settings=_ONCE,
         subjects=_OF_PROGRAMS,
     )
@@ -170,6 +184,15 @@ class PlanOptions(Options):
     """`ckpt plan`."""
 
     problem: ProblemOptions = group(ProblemOptions)
+    limit: DeviceMemoryOptions = group(
+        DeviceMemoryOptions,
+        device_memory={
+            "help": "Instead of --budget: the most in all, with parameters, input and optimizer.",
+            "section": "What to run",
+            "subjects": frozenset({WORKLOAD, MODULE}),
+        },
+    )
+    optimizer: OptimizerOptions = group(OptimizerOptions)
     program: ProgramOptions = group(
         ProgramOptions, workload_text={"help": "Program to plan for, where there is no --graph."}
     )

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from ckptcli.planning.blocks.sets import SetPass
+from ckptcli.planning.device_limit import DeviceLimit
 from ckptcli.planning.plan import SCHEMA
 from ckptcli.planning.problems.base import Number
 from ckptcli.planning.tape.measured import Measured
@@ -70,6 +71,7 @@ class ModulePlan:
         snippets: code for `best`.
         is_fake: whether shapes alone were looked at.
         measured: what `best` took when it was run.
+        limit: the device whose memory leaves the budget; None where a budget was given.
     """
 
     title: str
@@ -90,6 +92,7 @@ class ModulePlan:
     snippets: Sequence[Snippet]
     is_fake: bool
     measured: Measured | None = None
+    limit: DeviceLimit | None = None
 
     @property
     def feasible(self) -> bool:
@@ -139,6 +142,7 @@ class ModulePlan:
             "proved_optimal": False,
             "cost_unit": self.cost_unit,
             "covers": {"above_bytes": self.base_bytes, "gradients": "kept", "workspace": False},
+            "device_memory": None if self.limit is None else self.limit.to_json(),
             "strategy": self.strategy,
             "actions": [{"checkpoint": self.blocks[b].paths} for b in sorted(best.chosen)]
             if best

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from ckptcli.planning.blocks.sets import BlockSet, NoSuchSet, Prediction, SetPass
 from ckptcli.planning.problems.base import Number
@@ -65,9 +66,14 @@ class Search:
         self.most_passes = 2 * len(costs) + MORE_PASSES
         self._done = 0
 
+    @cached_property
+    def none(self) -> SetPass:
+        """The first pass, without checkpoints; before `run` where it sets the budget."""
+        return self._pass(frozenset())
+
     def run(self, budget_bytes: int | None) -> Found:
         """Measure what the answer needs, and with what is left of the passes the frontier."""
-        found = Found(self._pass(frozenset()))
+        found = Found(self.none)
         found.passes[frozenset()] = found.none
         for block in range(len(self._costs)):
             try:

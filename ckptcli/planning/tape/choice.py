@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 from ckptcli import units
 from ckptcli.errors import PlanError
+from ckptcli.planning.device_limit import DeviceLimit
 from ckptcli.planning.making import make_plan
 from ckptcli.planning.plan import Attempt, Plan
 from ckptcli.planning.planners.base import Deadline, Request
@@ -58,12 +59,14 @@ class Choice:
         plan: the answer, feasible or not.
         tape: what executes it; None where nothing fits.
         named: the named strategies beside it.
+        limit: the device whose memory leaves the budget; None where a budget was given.
     """
 
     problem: ProgramProblem
     plan: Plan
     tape: TapePlan | None
     named: Sequence[Named]
+    limit: DeviceLimit | None = None
 
     def reasons(self) -> tuple[str, ...]:
         """Why each value is held, and what is computed again, for people."""

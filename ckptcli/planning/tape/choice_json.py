@@ -27,6 +27,7 @@ def choice_object(
             "gradients": "consumed" if graph.consumes else "kept",
             "workspace": choice.problem.with_workspace,
         },
+        "device_memory": None if choice.limit is None else choice.limit.to_json(),
         "strategy": (tape.strategy or None) if tape else None,
         "reasons": list(choice.reasons()),
         "named": [

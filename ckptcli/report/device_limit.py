@@ -1,0 +1,33 @@
+"""A device's memory as a plan's limit, for the eye: what it has to hold, and what remains."""
+
+from __future__ import annotations
+
+from ckptcli import units
+from ckptcli.planning.device_limit import DeviceLimit
+
+
+def limit_sentence(limit: DeviceLimit) -> str:
+    """What is on the device beside a pass, and the budget that follows."""
+    device = f"--device-memory of {_exact(limit.device_bytes)}"
+    if limit.taken_bytes >= limit.device_bytes:
+        return f"{device} leaves nothing for a pass: {_taken(limit)} are there before it"
+    return (
+        f"{device} has {_taken(limit)} beside a pass; the budget is what remains, "
+        f"{_exact(limit.budget_bytes)}"
+    )
+
+
+def least_device_sentence(limit: DeviceLimit, min_budget: int) -> str:
+    """The smallest budget as the memory of a device."""
+    return f"as --device-memory that is {_exact(limit.taken_bytes + min_budget)}"
+
+
+def _taken(limit: DeviceLimit) -> str:
+    state = "no optimizer's state"
+    if limit.optimizer:
+        state = f"{units.size(limit.optimizer_bytes)} of {limit.optimizer}'s state"
+    return f"{units.size(limit.base_bytes)} of {limit.base} and {state}"
+
+
+def _exact(size_bytes: int) -> str:
+    return f"{units.size(size_bytes)} ({size_bytes} bytes)"
