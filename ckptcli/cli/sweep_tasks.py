@@ -8,8 +8,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ckptcli.checkpoint.user_code import is_user_code
-from ckptcli.checkpoint.user_keywords import check_keywords, keywords_written
 from ckptcli.cli.click_options import type_of
 from ckptcli.cli.line import ENVIRONMENT, FLAG
 from ckptcli.cli.settings import checked_defaults
@@ -123,7 +121,7 @@ def planned(options: SweepOptions) -> Planned:
     several = [name for name, found in (*lists.items(), *keywords.items()) if len(found) > 1]
     swept = {KEYWORDS if name in keywords else name for name in several}
     _check_taken(kind, [option for option in known if option.name in swept])
-    _check_keywords(options, keywords, lists)
+    _check_apart(keywords, lists)
     points = [
         _Place(
             {name: value for name, value in point.items() if name not in keywords},
@@ -156,15 +154,10 @@ def _kept(
     return kept
 
 
-def _check_keywords(
-    options: SweepOptions, keywords: Mapping[str, object], lists: Mapping[str, object]
-) -> None:
+def _check_apart(keywords: Mapping[str, object], lists: Mapping[str, object]) -> None:
     """Raises:
-    UsageError: `MAKE` takes none of this name, as its file says, or an axis has it already.
+    UsageError: a keyword is called as an option that was given.
     """
-    text = options.peers.module_text
-    if text is not None and is_user_code(text):
-        check_keywords(text, keywords, keywords_written(text))
     for name in keywords:
         if name in lists:
             raise UsageError(

@@ -88,7 +88,14 @@ class ModuleSubject:
 
     @staticmethod
     def kind(options: SubjectOptions) -> Kind:
-        del options
+        """Keywords are held against the text of the file: nothing of it is run for this."""
+        from ckptcli.checkpoint.user_code import is_user_code
+        from ckptcli.checkpoint.user_keywords import check_keywords, keywords_written
+        from ckptcli.options.keywords import keyword_lists
+
+        text, keywords = options.peers.module_text or "", options.inputs.keyword_texts
+        if keywords and is_user_code(text):
+            check_keywords(text, keyword_lists(keywords), keywords_written(text))
         return KIND
 
     @property
