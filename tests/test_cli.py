@@ -353,7 +353,7 @@ def test_a_change_says_neither_nothing_nor_everything(now: int, before: int, tex
 def test_strategies_lists_the_registry(ckpt: Command) -> None:
     lines = ckpt("strategies").out.splitlines()
     names = [line.split()[0] for line in lines if not line.startswith(" ")]
-    assert names == ["none", "balanced", "budget", "plan", "remat", "segments", "sqrt"]
+    assert names == ["none", "balanced", "budget", "plan", "remat", "revolve", "segments", "sqrt"]
     assert any("remat[:every=K][,policy=P][,names=a+b][,last=plain]" in line for line in lines)
 
 

@@ -38,7 +38,7 @@ def test_a_file_that_is_no_strategy_is_no_name(name: str) -> None:
 
 
 def test_every_strategy_is_found_by_its_name() -> None:
-    needs = {"segments": "segments:2", "budget": "budget:1MiB"}
+    needs = {"segments": "segments:2", "budget": "budget:1MiB", "revolve": "revolve:2"}
     for name, strategy in registry().items():
         if name == "plan":  # which reads a file
             continue
