@@ -59,6 +59,7 @@ def test_measuring_processes_run_no_module_of_the_current_directory(tmp_path: Pa
 def test_a_terminal_that_closes_ends_a_run_as_a_termination_does(
     tmp_path: Path, arguments: list[str]
 ) -> None:
+    """What is complete by then is exported; a process may have completed a round by then."""
     process = start(*ENDLESS, *arguments, "--export", "run.json", cwd=tmp_path)
     if arguments:
         until(lambda: children_of(process.pid), "no process was started")
@@ -67,7 +68,7 @@ def test_a_terminal_that_closes_ends_a_run_as_a_termination_does(
     process.send_signal(signal.SIGHUP)
     _, err = process.communicate(timeout=60)
     assert (process.returncode, "Traceback" in err) == (129, False)
-    assert os.listdir(tmp_path) == ([] if arguments else ["run.json"])
+    assert os.listdir(tmp_path) in ([["run.json"], []] if arguments else [["run.json"]])
 
 
 @pytest.mark.slow
