@@ -15,13 +15,13 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
 from ckptcli.backends.base import Array, Backend, Namespace
 from ckptcli.backends.host_copy import HostCopy
 from ckptcli.backends.workspace import Workspaces
+from ckptcli.backends.wrapped import WrappedBackend, WrappedNamespace
 from ckptcli.events import shared_shape
 
 
@@ -161,25 +161,15 @@ class Ledger:
                 peak.with_workspace_bytes = max(peak.with_workspace_bytes, in_use)
 
 
-NAMESPACE_FACTS = ("storage_of", "storage_id", "storage_layout", "nbytes", "dtype_name")
-"""Functions of a namespace that say something of an array and make none."""
-
-
-class TrackedNamespace:
+class TrackedNamespace(WrappedNamespace):
     """A namespace whose every result is entered in a ledger."""
 
     def __init__(self, inner: Namespace, ledger: Ledger) -> None:
-        self._inner = inner
+        super().__init__(inner)
         self._ledger = ledger
 
-    def __getattr__(self, name: str) -> Any:
-        function = getattr(self._inner, name)
-        if name not in NAMESPACE_FACTS:
-            function = self._tracked(function)
-        setattr(self, name, function)
-        return function
-
-    def _tracked(self, function: Callable[..., Any]) -> Callable[..., Any]:
+    def _seen(self, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        del name
         inner, ledger, workspaces = self._inner, self._ledger, self._ledger.workspaces
 
         def enter(result: Any) -> None:
@@ -205,42 +195,14 @@ class TrackedNamespace:
         return tracked_with_workspace
 
 
-class TrackedBackend(Backend):
+class TrackedBackend(WrappedBackend):
     """A backend whose every array is entered in a ledger."""
 
     def __init__(self, inner: Backend, ledger: Ledger) -> None:
-        self._inner = inner
+        super().__init__(inner, TrackedNamespace(inner.namespace, ledger))
         self._ledger = ledger
-        self.name = inner.name
-        self.label = inner.label
-        self.library = inner.library
-        self.dtypes = inner.dtypes
-        self.memory = inner.memory
-        self.operand_errors = inner.operand_errors
-        self.is_deterministic = inner.is_deterministic
-        self.is_cpu = inner.is_cpu
-        self.sees_kernel_memory = inner.sees_kernel_memory
-        self.namespace: Namespace = TrackedNamespace(inner.namespace, ledger)
 
     def asarray(self, data: Any, dtype: str | None, copy: bool) -> Array:
         array = self._inner.asarray(data, dtype, copy)
         self._ledger.observe(array, self._inner.namespace)
         return array
-
-    def to_numpy(self, array: Array) -> Any:
-        return self._inner.to_numpy(array)
-
-    def storage_values(self, storage: Any, dtype: str) -> Any:
-        return self._inner.storage_values(storage, dtype)
-
-    def quiet(self) -> AbstractContextManager[object]:
-        return self._inner.quiet()
-
-    def synchronize(self) -> None:
-        self._inner.synchronize()
-
-    def is_out_of_memory(self, error: BaseException) -> bool:
-        return self._inner.is_out_of_memory(error)
-
-    def release_cached(self) -> None:
-        self._inner.release_cached()

@@ -12,8 +12,8 @@ from typing import Any
 
 from ckptcli.backends.base import Array, Backend, Namespace
 from ckptcli.backends.host_copy import HostCopy
-from ckptcli.backends.ledger import NAMESPACE_FACTS
 from ckptcli.backends.random_keys import RandomKey
+from ckptcli.backends.wrapped import WrappedBackend, WrappedNamespace
 from ckptcli.errors import ReplayError
 from ckptcli.replay.instructions import (
     Argument,
@@ -164,21 +164,14 @@ def _values(result: Any) -> list[Any]:
     return []
 
 
-class CallNamespace:
+class CallNamespace(WrappedNamespace):
     """A namespace whose every call is noted."""
 
     def __init__(self, inner: Namespace, recorder: CallRecorder) -> None:
-        self._inner = inner
+        super().__init__(inner)
         self._recorder = recorder
 
-    def __getattr__(self, name: str) -> Any:
-        function = getattr(self._inner, name)
-        if name not in NAMESPACE_FACTS:
-            function = self._noted(name, function)
-        setattr(self, name, function)
-        return function
-
-    def _noted(self, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    def _seen(self, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
         note = self._recorder.note
 
         def noted(*args: Any, **kwargs: Any) -> Any:
@@ -187,21 +180,12 @@ class CallNamespace:
         return noted
 
 
-class CallBackend(Backend):
+class CallBackend(WrappedBackend):
     """A backend whose every call is noted; inside a pass nothing reads a value."""
 
     def __init__(self, inner: Backend, recorder: CallRecorder) -> None:
-        self._inner = inner
+        super().__init__(inner, CallNamespace(inner.namespace, recorder))
         self._recorder = recorder
-        self.name = inner.name
-        self.label = inner.label
-        self.library = inner.library
-        self.dtypes = inner.dtypes
-        self.memory = inner.memory
-        self.operand_errors = inner.operand_errors
-        self.is_deterministic = inner.is_deterministic
-        self.is_cpu = inner.is_cpu
-        self.namespace: Namespace = CallNamespace(inner.namespace, recorder)
 
     def asarray(self, data: Any, dtype: str | None, copy: bool) -> Array:
         note, inner = self._recorder.note, self._inner
@@ -217,6 +201,3 @@ class CallBackend(Backend):
                 "run without --replay",
             )
         return self._inner.to_numpy(array)
-
-    def storage_values(self, storage: Any, dtype: str) -> Any:
-        return self._inner.storage_values(storage, dtype)

@@ -8,16 +8,15 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
 
 from ckptcli.autodiff import apply
 from ckptcli.backends.base import Array, Backend, Namespace
-from ckptcli.backends.ledger import NAMESPACE_FACTS
 from ckptcli.backends.random_keys import RandomKey
 from ckptcli.backends.workspace import Workspaces
+from ckptcli.backends.wrapped import WrappedBackend, WrappedNamespace
 from ckptcli.simulation.account import Account
 
 _APPLYING = {apply.unary.__code__, apply.binary.__code__, apply.many.__code__}
@@ -43,28 +42,22 @@ def lent(array: Any) -> tuple[Any, Loan]:
     return np.asarray(loan), loan
 
 
-class RecordingNamespace:
+class RecordingNamespace(WrappedNamespace):
     """A namespace that tells the account of each call: what it allocates, and its workspace."""
 
     def __init__(self, inner: Namespace, account: Account) -> None:
-        self._inner = inner
+        super().__init__(inner)
         self._account = account
         self._workspaces = Workspaces()
 
-    def __getattr__(self, name: str) -> Any:
-        function = getattr(self._inner, name)
-        if name not in NAMESPACE_FACTS:
-            function = self._told(function)
-        setattr(self, name, function)
-        return function
-
     def random(self, key: RandomKey, shape: tuple[int, ...], dtype: str) -> Array:
         """A random array, whose leaf is to be drawn again when the program is played."""
-        array: Array = self._told(self._inner.random)(key, shape, dtype)
+        array: Array = self._seen("random", self._inner.random)(key, shape, dtype)
         self._account.drawn = key.distribution
         return array
 
-    def _told(self, function: Callable[..., Any]) -> Callable[..., Any]:
+    def _seen(self, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        del name
         account, workspaces = self._account, self._workspaces
 
         def told(*args: Any, **kwargs: Any) -> Any:
@@ -93,36 +86,14 @@ def _is_applying() -> bool:
     return False
 
 
-class RecordingBackend(Backend):
+class RecordingBackend(WrappedBackend):
     """A backend whose every array is entered in the account."""
 
     def __init__(self, inner: Backend, account: Account) -> None:
-        self._inner = inner
+        super().__init__(inner, RecordingNamespace(inner.namespace, account))
         self._account = account
-        self.name = inner.name
-        self.label = inner.label
-        self.library = inner.library
-        self.dtypes = inner.dtypes
-        self.memory = inner.memory
-        self.operand_errors = inner.operand_errors
-        self.is_deterministic = inner.is_deterministic
-        self.is_cpu = inner.is_cpu
-        self.sees_kernel_memory = inner.sees_kernel_memory
-        self.namespace: Namespace = RecordingNamespace(inner.namespace, account)
 
     def asarray(self, data: Any, dtype: str | None, copy: bool) -> Array:
         array = self._inner.asarray(data, dtype, copy)
         self._account.observe(array)
         return array
-
-    def to_numpy(self, array: Array) -> Any:
-        return self._inner.to_numpy(array)
-
-    def storage_values(self, storage: Any, dtype: str) -> Any:
-        return self._inner.storage_values(storage, dtype)
-
-    def quiet(self) -> AbstractContextManager[object]:
-        return self._inner.quiet()
-
-    def is_out_of_memory(self, error: BaseException) -> bool:
-        return self._inner.is_out_of_memory(error)
