@@ -137,13 +137,13 @@ def test_what_no_mode_watches_is_the_account_of_the_modes(
 ) -> None:
     """Where Dynamo hands the ops on as they are, the graph and the allocator tell the same."""
     from ckptcli.peers.torch_compiled import CompiledNetwork
-    from ckptcli.peers.torch_memory import module_memory
+    from ckptcli.peers.torch_memory import module_pass
     from ckptcli.peers.torch_module import ModuleNetwork
 
     monkeypatch.setattr(CompiledNetwork, "_compiled", as_it_is)
     user = user_of(module.replace(":make", f":{name}"))
     network = CompiledNetwork(user, 0, None)
-    known, found = module_memory(ModuleNetwork(user, 0)), module_memory(network)
+    known, found = module_pass(ModuleNetwork(user, 0)).memory, module_pass(network).memory
     assert network.graphs == 1
     for figure in ("saved_bytes", "saved_tensors", "params_input_bytes"):
         assert getattr(found, figure) == getattr(known, figure)
@@ -213,12 +213,12 @@ def test_a_budget_decides_what_a_compiled_module_holds(judged: Judged, module: s
 def test_what_is_compiled_stays_so_beside_rows_that_are_watched(module: str) -> None:
     from ckptcli.peers.torch_compiled import CompiledNetwork
     from ckptcli.peers.torch_graph import held_by_steps
-    from ckptcli.peers.torch_memory import module_memory
+    from ckptcli.peers.torch_memory import module_pass
     from ckptcli.peers.torch_module import ModuleNetwork
 
     user = user_of(module)
     network = CompiledNetwork(user, 0, 0.0)
-    module_memory(ModuleNetwork(user, 0))
+    module_pass(ModuleNetwork(user, 0))
     loss = network.forward()
     holders = {name for names in held_by_steps([loss.grad_fn]).values() for name in names}
     assert "CompiledFunctionBackward" in holders

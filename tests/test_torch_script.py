@@ -238,7 +238,7 @@ def test_any_structure_has_the_account_that_the_command_gives_it(file: str) -> N
     """Lists, loops, stages, dropouts, hooks."""
     from ckptcli.peers.module_request import ModuleRequest
     from ckptcli.peers.torch_loading import load_module
-    from ckptcli.peers.torch_memory import module_memory
+    from ckptcli.peers.torch_memory import module_pass
     from ckptcli.peers.torch_module import ModuleNetwork
 
     path = STEPS.with_name(file)
@@ -248,7 +248,7 @@ def test_any_structure_has_the_account_that_the_command_gives_it(file: str) -> N
         try:
             user = load_module(ModuleRequest(f"{path}:{name}"), 0)
             network = ModuleNetwork(user, 0)
-            known = module_memory(network)
+            known = module_pass(network).memory
         except UsageError:  # a case that is there to be refused
             continue
         for modules in ([user.module], []):

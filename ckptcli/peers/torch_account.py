@@ -2,7 +2,8 @@
 
 PyTorch tells in which part of a pass an op runs. Outside of a backward pass it is the forward's, or
 the optimizer's where that is said; inside one it computes something again where gradients are
-recorded or a module is called, and is backward's otherwise. A step of the backward pass belongs to
+recorded or a module is called, and is backward's otherwise. A gradient that the loss is made of, as
+a gradient penalty is, is the forward's. A step of the backward pass belongs to
 the module during whose forward it got its number.
 
 Invariant: what was live at the peak sums to the ledger's peak, to the byte.
@@ -26,6 +27,7 @@ from ckptcli.peers.torch_ledger import StorageLedger
 from ckptcli.peers.torch_lines import lines_here
 from ckptcli.peers.torch_paths import WHOLE, Paths
 from ckptcli.peers.torch_storages import storage_key, storages
+from ckptcli.peers.torch_work import Work
 
 FORWARD, RECOMPUTE, BACKWARD, STEP = "forward", "recompute", "backward", "step"
 LARGEST_SHOWN = 100
@@ -82,7 +84,9 @@ class Account(StorageLedger):
         self.highest_bytes = 0
         self.highest: Birth | None = None
         """The storage that made the peak."""
+        self.work = Work()
         self._outside = FORWARD
+        self._is_building = self._is_differentiated = False
         self._forward_ends: list[int] = []
         self._op = self._why = ""
         self._owners: dict[int, str] = {}
@@ -127,6 +131,24 @@ class Account(StorageLedger):
         finally:
             self._outside = FORWARD
 
+    @contextmanager
+    def building(self) -> Iterator[None]:
+        """Inside, a backward pass is part of what the loss is made of."""
+        before, self._is_building = self._is_building, True
+        try:
+            yield
+        finally:
+            self._is_building = before
+
+    @contextmanager
+    def differentiated(self) -> Iterator[None]:
+        """Inside runs a backward pass whose ops are all recorded."""
+        before, self._is_differentiated = self._is_differentiated, True
+        try:
+            yield
+        finally:
+            self._is_differentiated = before
+
     def bytes_by_why(self, tick: int) -> dict[str, int]:
         """What was live at a tick, by what it is; bytes."""
         found: Counter[str] = Counter()
@@ -138,16 +160,20 @@ class Account(StorageLedger):
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Run the op and count what it returns, for the module that runs."""
         self._op = func.overloadpacket.__name__
-        if self.phase != BACKWARD:
+        phase = self.phase
+        if phase != BACKWARD:
             self._give_numbers()
-        return super().__torch_dispatch__(func, types, args, kwargs)
+        result = super().__torch_dispatch__(func, types, args, kwargs)
+        self.work.add(phase, func, (args, kwargs or {}), result)
+        return result
 
     @property
     def phase(self) -> str:
         """The part of the pass that runs now."""
-        if torch._C._current_graph_task_id() == _OUTSIDE:
+        if self._is_building or torch._C._current_graph_task_id() == _OUTSIDE:
             return self._outside
-        return RECOMPUTE if torch.is_grad_enabled() or self.paths.running else BACKWARD
+        records = torch.is_grad_enabled() and not self._is_differentiated
+        return RECOMPUTE if records or self.paths.running else BACKWARD
 
     def born(self, key: int, tensor: torch.Tensor) -> None:
         self.tick += 1

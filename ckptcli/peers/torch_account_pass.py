@@ -61,7 +61,8 @@ class _Counted:
         return found
 
     def _forward(self) -> torch.Tensor:
-        loss = self._network.forward()
+        with self._account.building():
+            loss = self._network.forward()
         self._account.are([loss], "output")
         self._account.end_forward()
         if isinstance(self._account, HolderAccount):

@@ -7,13 +7,14 @@ kernels take for themselves on top.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from ckptcli.measure.memory import Memory, PeakLive
 from ckptcli.measure.rounds import collector_off
+from ckptcli.measure.row import Cost
 from ckptcli.measure.subject import whole_pass
 from ckptcli.measure.trace import Trace
-from ckptcli.peers.torch_account import BACKWARD, RECOMPUTE, Account
+from ckptcli.peers.torch_account import BACKWARD, FORWARD, RECOMPUTE, Account
 from ckptcli.peers.torch_account_pass import account_pass
 from ckptcli.peers.torch_allocator import Rises, allocator_rises
 from ckptcli.peers.torch_arguments import ARGUMENT, Arguments
@@ -24,32 +25,53 @@ from ckptcli.peers.torch_module import ModuleNetwork
 from ckptcli.peers.torch_timeline import trace_of
 
 
-def module_memory(network: ModuleNetwork, has_elements: bool = True) -> Memory:
-    """What one pass of a module takes, and what was live at its peak; some more are run. Without
-    elements there is no allocator to ask, and of one that is compiled nobody watches the tensors.
+@dataclass(frozen=True, slots=True)
+class WatchedPass:
+    """What one pass of a module shows; None where nobody watches.
+
+    Attributes:
+        memory: what it takes, and what was live at its peak.
+        trace: the pass as it went.
+        recomputed_by_op: how often each op ran again, as in `aten.NAME`.
+        cost: the work of forward, and of what ran again.
     """
-    return module_pass(network, has_elements)[0]
+
+    memory: Memory
+    trace: Trace | None = None
+    recomputed_by_op: dict[str, int] | None = None
+    cost: Cost | None = None
 
 
-def module_pass(network: ModuleNetwork, has_elements: bool = True) -> tuple[Memory, Trace | None]:
-    """The same, and the pass as it went; None where nobody watches."""
+def module_pass(network: ModuleNetwork, has_elements: bool = True) -> WatchedPass:
+    """What one pass of a module shows; some more are run. Without elements there is no allocator to
+    ask, and of one that is compiled nobody watches the tensors.
+    """
     if isinstance(network, CompiledNetwork):
-        return network.memory(), None
+        return WatchedPass(network.memory())
     if not has_elements:
         if network.has_step:
             whole_pass(network)  # an optimizer makes its state in its first step
         with collector_off(), Account() as account, account.following(network.user.module):
             memory = account_pass(account, network)
-        found = replace(memory, peak_live=_with_holders(account, network))
-        return found, trace_of(account.history)
+        return _watched(memory, account, network)
     with (
         counting(Account, lambda: whole_pass(network)) as account,
         account.following(network.user.module),
     ):
         memory = account_pass(account, network)
-    memory = _with_workspace(memory, allocator_rises(network))
+    return _watched(_with_workspace(memory, allocator_rises(network)), account, network)
+
+
+def _watched(memory: Memory, account: Account, network: ModuleNetwork) -> WatchedPass:
+    work = account.work
+    cost = Cost(
+        forward_flops=work.flops[FORWARD],
+        forward_moved_bytes=work.moved_bytes[FORWARD],
+        recomputed_flops=work.flops[RECOMPUTE],
+        recomputed_moved_bytes=work.moved_bytes[RECOMPUTE],
+    )
     found = replace(memory, peak_live=_with_holders(account, network))
-    return found, trace_of(account.history)
+    return WatchedPass(found, trace_of(account.history), work.by_op(RECOMPUTE), cost)
 
 
 def bytes_by_op(network: ModuleNetwork) -> Counter[str]:

@@ -10,7 +10,7 @@ Invariant: PyTorch is afterwards as it was, and the account changes no more.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -37,8 +37,11 @@ from ckptcli.peers.torch_saved import saved_storage
 from ckptcli.peers.torch_storages import storage_key, storages
 from ckptcli.peers.torch_timeline import moments
 
-_BACKWARD = ("backward", "grad")
-"""Of `torch.autograd`, what begins a backward pass."""
+_GRAD = "grad"
+_BACKWARD = {"backward": 3, _GRAD: 4}
+"""Of `torch.autograd`, what begins a backward pass, with the place of `create_graph` among its
+arguments.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +120,7 @@ class ScriptLedger(Account):
         ]
         before = {name: getattr(torch.autograd, name) for name in _BACKWARD}
         for name, function in before.items():
-            setattr(torch.autograd, name, partial(self._backward, function))
+            setattr(torch.autograd, name, partial(self._backward, name, function))
         try:
             yield
         finally:
@@ -172,16 +175,22 @@ class ScriptLedger(Account):
         self._outside = FORWARD
         self.are(state_of(optimizer), "optimizer")
 
-    def _backward(self, backward: Callable[..., Any], *given: Any, **named: Any) -> Any:
+    def _backward(self, name: str, backward: Callable[..., Any], *given: Any, **named: Any) -> Any:
         """In place of `torch.autograd.backward` and `grad`, whose first argument are the roots; one
-        inside another is a checkpoint's.
+        inside another is a checkpoint's, and a gradient that is differentiated is the forward's.
         """
-        if self.phase not in (FORWARD, STEP):
+        if self._is_building or self.phase not in (FORWARD, STEP):
             return backward(*given, **named)
+        place = _BACKWARD[name]
+        is_recorded = named.get("create_graph", given[place] if len(given) > place else False)
+        if is_recorded and name == _GRAD:
+            with self.building():
+                return backward(*given, **named)
         roots = given[0] if given else named.get("tensors", named.get("outputs"))
         self._was_there(self._gradients(), "gradient of a parameter")
         self._end_forward([leaf for leaf in tree_leaves(roots) if torch.is_tensor(leaf)])
-        result = backward(*given, **named)
+        with self.differentiated() if is_recorded else nullcontext():
+            result = backward(*given, **named)
         self.are(self._gradients(), "gradient of a parameter")
         return result
 

@@ -21,7 +21,7 @@ from ckptcli.peers.base import Engine
 from ckptcli.peers.module_request import ModuleRequest
 from ckptcli.peers.module_strategies import OWN, ModuleStrategy
 from ckptcli.profiling.fake_ops import Comparison, compared
-from ckptcli.profiling.module_profile import ModulePass, lints, opened, workload_of
+from ckptcli.profiling.module_profile import ModulePass, lints, opened, with_watched, workload_of
 from ckptcli.profiling.own_program import OwnRun, Tell
 from ckptcli.profiling.rows import without_figures
 
@@ -106,11 +106,11 @@ def _account(this: ModulePass, plain: UserModule) -> ModulePass:
         return this
     try:
         with running(plain.text, SMALLER):
-            memory, trace = module_pass(this.network, has_elements=False)
+            watched = module_pass(this.network, has_elements=False)
     except (ProgramError, OutputError) as error:
         row = without_figures(this.row, why_not_again(error, plain))
         return ModulePass(replace(row, failed=isinstance(error, ProgramError)))
-    return replace(this, row=replace(this.row, memory=memory, trace=trace))
+    return replace(this, row=with_watched(replace(this.row, memory=watched.memory), watched))
 
 
 def _is_small(this: ModulePass) -> bool:

@@ -25,6 +25,7 @@ from ckptcli.units import count
 
 if TYPE_CHECKING:
     from ckptcli.peers.torch_blocks import Blocks
+    from ckptcli.peers.torch_memory import WatchedPass
     from ckptcli.peers.torch_module import ModuleNetwork, UserModule
     from ckptcli.peers.torch_trial import Trial
 
@@ -117,11 +118,11 @@ class ModulePass:
         from ckptcli.peers.torch_memory import module_pass
 
         if self.network is not None:
-            memory, trace = module_pass(self.network)
+            watched = module_pass(self.network)
             on_host = self.network.user.device.type == "cpu"
             rise_bytes = resident_rise_bytes(self.network) if on_host else None
-            memory = replace(memory, process_peak_bytes=rise_bytes)
-            self.row = replace(self.row, memory=memory, trace=trace)
+            memory = replace(watched.memory, process_peak_bytes=rise_bytes)
+            self.row = with_watched(replace(self.row, memory=memory), watched)
 
     def hold_against(self, expected: Values | None) -> Values:
         """The values of one pass, held against these; for None against themselves."""
@@ -139,6 +140,14 @@ class ModulePass:
             ),
         )
         return values
+
+
+def with_watched(row: Row, watched: WatchedPass) -> Row:
+    """The row with how its pass went, and what that computed again."""
+    outcome = row.outcome
+    if outcome is not None:
+        outcome = replace(outcome, recomputed_by_op=watched.recomputed_by_op)
+    return replace(row, outcome=outcome, trace=watched.trace, cost=watched.cost)
 
 
 def opened(
