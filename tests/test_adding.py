@@ -92,7 +92,7 @@ def open_tiny(argument, options):
 """,
     "cli/subjects/abacus.py": """
 from dataclasses import dataclass
-from ckptcli.cli.subjects.base import Profile
+from ckptcli.cli.subjects.base import Planned, Profile
 from ckptcli.measure.check import Check, CheckedProgram, WrongGradient
 from ckptcli.measure.difference import Difference
 from ckptcli.measure.saved_list import SavedList, SavedProgram, SavedWords
@@ -128,6 +128,29 @@ class SUBJECT:
         held = SavedList("all", [Bead(4, "up"), Bead(2, "up")])
         none = SavedList("half", reason="it has one wire")
         yield SavedProgram("ten beads", [held, none], self.sums, "abacus")
+
+    def plan(self, options, engines, tell):
+        tell("beads", 0, 1)
+        return Beaded(int(options.problem.budget_text))
+
+@dataclass(frozen=True)
+class Beaded(Planned):
+    beads: int
+    notes = ("beads may stick",)
+
+    @property
+    def feasible(self):
+        return self.beads > 1
+
+    @property
+    def is_wrong(self):
+        return self.beads > 10
+
+    def data(self):
+        return f'{{"beads": {self.beads}}}'
+
+    def render(self, screen):
+        return f"{self.beads} beads"
 
 @dataclass(frozen=True, slots=True)
 class Bead:
@@ -235,7 +258,7 @@ def test_a_workload_and_a_format(ckpt: Command, tree: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_subject_of_run_check_and_saved(ckpt: Command) -> None:
+def test_a_subject_of_run_check_saved_and_plan(ckpt: Command, tree: Path) -> None:
     """One file: each command prints, gives data and ends as it does for every subject."""
     beads = ("--workload", "beads", "-q")
     assert "none: " in ckpt("run", *beads, "--reps", "1")
@@ -255,6 +278,10 @@ def test_a_subject_of_run_check_and_saved(ckpt: Command) -> None:
     assert found["saved"][0] == {"bytes": 4, "wire": "up", "shape": [1], "dtype": "wood"}
     assert found["by_wire"] == [{"key": "up", "tensors": 2, "bytes": 6, "share": 1.0}]
     assert none == {"strategy": "half", "reason": "it has one wire"}
+    assert ckpt("plan", *beads, "--budget", "4") == "4 beads"
+    assert ckpt("plan", *beads, "--budget", "1", "--json", code=1) == '{"beads": 1}'
+    ckpt("plan", *beads, "--budget", "12", "--export", "beads.json", code=5)
+    assert (tree / "beads.json").read_text() == '{"beads": 12}'
 
 
 @pytest.mark.slow

@@ -2,95 +2,76 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-import click
-
-from ckptcli.cli.plan_limits import budget_bytes, device_bytes, has_limit
-from ckptcli.cli.program_plans import plan_files
-from ckptcli.cli.streams import Progress, warn
+from ckptcli.cli.plan_limits import budget_bytes, check_asked, device_bytes
+from ckptcli.cli.subjects.base import Planned, Tell
 from ckptcli.errors import UsageError
-from ckptcli.exit_codes import DONE, FAILED, WRONG
 
 if TYPE_CHECKING:
-    from ckptcli.cli.line import Line
     from ckptcli.options.commands.plan import PlanOptions
+    from ckptcli.peers.base import Engine
+    from ckptcli.peers.module_request import ModuleRequest
     from ckptcli.planning.blocks.plan import ModulePlan
     from ckptcli.profiling.module_plan import PlanRequest
+    from ckptcli.report.screen import Screen
 
 
-def plan_module(options: PlanOptions, line: Line) -> int:
-    """Plan for the module of `--module`; returns the exit code.
+def planned_module(
+    module: ModuleRequest, options: PlanOptions, engine: Engine, tell: Tell
+) -> PlannedModule:
+    """The plan for a module.
 
     Raises:
         UsageError: nothing is asked for, or options do not go together.
         ProgramError: the module fails.
     """
-    from ckptcli.cli.devices import limited_threads
-    from ckptcli.cli.engines import opened_engines
-    from ckptcli.cli.subjects.module import ENGINE, KIND
-    from ckptcli.options.effects import without_effect
+    from ckptcli.profiling.module_plan import measured_plan, plan_module
 
-    request = _request(options)
-    threads, quiet = options.device.threads, options.notes.quiet
-    lost = without_effect(line.options, line.given, KIND)
-    progress = Progress(quiet)
-    with (
-        limited_threads(options.device, quiet),
-        plan_files(options) as files,
-        opened_engines([ENGINE], threads) as (engines, notes),
-    ):
-        from ckptcli.profiling.module_plan import measured_plan, plan_module
-
-        try:
-            plan, doubts = plan_module(request, progress.tell)
-            if options.recorded.run:
-                plan = measured_plan(request, plan, engines[0], progress.tell)
-        finally:
-            progress.end()
-        warn([*lost, *notes, *doubts], quiet)
-        for file in files:
-            file.write(json.dumps(plan.to_json(), indent=2) + "\n")
-        _print(plan, options)
-    return _exit_code(plan)
+    request = _request(module, options)
+    plan, doubts = plan_module(request, tell)
+    if options.recorded.run:
+        plan = measured_plan(request, plan, engine, tell)
+    return PlannedModule(plan, doubts)
 
 
-def _request(options: PlanOptions) -> PlanRequest:
-    from ckptcli.cli.subjects.module import ModuleSubject, module_request
+def _request(module: ModuleRequest, options: PlanOptions) -> PlanRequest:
     from ckptcli.profiling.module_plan import PlanRequest
 
-    asked, text = options.recorded, ModuleSubject.named_by(options)
-    if options.problem.graph_path is not None:
-        raise UsageError(f"{text} and --graph are two problems", "leave out one")
-    if not has_limit(options) and not asked.pareto:
-        raise UsageError(
-            f"there is nothing to plan for {text}",
-            "give --budget SIZE, --device-memory SIZE or --pareto",
-        )
+    asked = options.recorded
+    check_asked(options, f"--module {module.text}")
     budget, memory_bytes = budget_bytes(options), device_bytes(options)
     if asked.run and options.shapes.is_fake:
         raise UsageError("--run needs values, and --fake has none", "leave out one of them")
-    module = replace(module_request(options), accumulate=options.training.accumulate)
+    module = replace(module, accumulate=options.training.accumulate)
     is_fake, seed = options.shapes.is_fake, options.workload.seed
     return PlanRequest(module, budget, asked.cost_name, is_fake, seed, memory_bytes)
 
 
-def _print(plan: ModulePlan, options: PlanOptions) -> None:
-    if options.data.as_json:
-        from ckptcli.cli.json_output import print_json
+@dataclass(frozen=True)
+class PlannedModule(Planned):
+    """The plan for a module; see `Planned`."""
 
-        print_json(plan.to_json())
-        return
-    from ckptcli.cli.screens import open_screen
-    from ckptcli.report.module_plan import render_module_plan
+    plan: ModulePlan
+    notes: Sequence[str]
 
-    click.echo(render_module_plan(plan, open_screen(options.screen)), nl=False, color=True)
+    @property
+    def feasible(self) -> bool:
+        return self.plan.feasible
 
+    @property
+    def is_wrong(self) -> bool:
+        measured = self.plan.measured
+        return measured is not None and not (measured.within_budget and measured.gradients_equal)
 
-def _exit_code(plan: ModulePlan) -> int:
-    measured = plan.measured
-    if measured is not None and not (measured.within_budget and measured.gradients_equal):
-        return WRONG
-    return DONE if plan.feasible else FAILED
+    def data(self) -> str:
+        from ckptcli.cli.json_output import json_text
+
+        return json_text(self.plan.to_json())
+
+    def render(self, screen: Screen) -> str:
+        from ckptcli.report.module_plan import render_module_plan
+
+        return render_module_plan(self.plan, screen)

@@ -40,6 +40,19 @@ def has_limit(options: PlanOptions) -> bool:
     return options.problem.budget_text is not None or options.limit.device_memory is not None
 
 
+def check_asked(options: PlanOptions, words: str) -> None:
+    """Refuse a program of the user's own, which `words` name, without anything to plan.
+
+    Raises:
+        UsageError: such a line.
+    """
+    if not has_limit(options) and not options.recorded.pareto:
+        raise UsageError(
+            f"there is nothing to plan for {words}",
+            "give --budget SIZE, --device-memory SIZE or --pareto",
+        )
+
+
 def budget_bytes(options: PlanOptions) -> int | None:
     """What `--budget` says; None without it.
 

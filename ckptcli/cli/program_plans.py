@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
-from dataclasses import replace
-from pathlib import Path
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-import click
-
+from ckptcli.cli.plan_files import file_of
 from ckptcli.cli.plan_limits import budget_bytes, has_limit, program_limit
-from ckptcli.cli.streams import warn
+from ckptcli.cli.subjects.base import Planned
 from ckptcli.errors import UsageError
-from ckptcli.exit_codes import DONE, FAILED, WRONG
 
 if TYPE_CHECKING:
     from ckptcli.backends.base import Backend
@@ -26,17 +22,19 @@ if TYPE_CHECKING:
     from ckptcli.planning.tape.frontier import Point
     from ckptcli.planning.tape.measured import Measured
     from ckptcli.report.output import OutputFile
+    from ckptcli.report.screen import Screen
     from ckptcli.workloads.base import Workload
 
-SUFFIX = ".json"
 
-
-def plan_workload(options: PlanOptions, line: Line) -> int:
-    """Plan for the program of `--workload`, recorded on the backend of the options.
+def planned_workload(options: PlanOptions, line: Line) -> PlannedProgram:
+    """The plan for the program of `--workload`, recorded on the backend of the options.
 
     Raises:
         UsageError: nothing is asked for, or the options stand for several programs.
     """
+    from ckptcli.cli.devices import open_device
+    from ckptcli.cli.programs import open_programs, program_notes
+
     asked = options.recorded
     if not has_limit(options) and not asked.pareto and asked.graph_export is None:
         raise UsageError(
@@ -44,35 +42,22 @@ def plan_workload(options: PlanOptions, line: Line) -> int:
             "give --budget SIZE, --device-memory SIZE or --pareto for the program of --workload, "
             "or --graph FILE",
         )
-    from ckptcli.cli.devices import limited_threads, open_device
-    from ckptcli.cli.programs import open_programs, program_notes
-
-    quiet = options.notes.quiet
-    with limited_threads(options.device, quiet):
-        workloads = open_programs(options.program, options.workload, options.memory)
-        warn([*program_notes(line, workloads), *_not_taken(options, line)], quiet)
-        if len(workloads) > 1:
-            raise UsageError(
-                f"the options stand for {len(workloads)} programs, and a plan is for one",
-                "give one value of each option, or name one case of a file",
-            )
-        backend = open_device(options.device, options.workload.dtype, quiet)
-        with plan_files(options) as plans, _file(asked.graph_export, options) as graph:
-            problem, named = _recorded(workloads[0], backend, options, graph)
-            return _Answer(options, line, plans).give(problem, named, (workloads[0], backend))
+    workloads = open_programs(options.program, options.workload, options.memory)
+    notes = program_notes(line, workloads)
+    if len(workloads) > 1:
+        raise UsageError(
+            f"the options stand for {len(workloads)} programs, and a plan is for one",
+            "give one value of each option, or name one case of a file",
+        )
+    backend = open_device(options.device, options.workload.dtype, options.notes.quiet)
+    with file_of(asked.graph_export, options) as file:
+        problem, named = _recorded(workloads[0], backend, options, file)
+    answer = _Planning(options).answer(problem, named, (workloads[0], backend))
+    return replace(answer, notes=notes)
 
 
-def _not_taken(options: PlanOptions, line: Line) -> list[str]:
-    """A warning for each option that the workload does not look at."""
-    from ckptcli.cli.programs import kind_of_workload
-    from ckptcli.options.effects import without_effect
-
-    subject = kind_of_workload(options.program.workload_text)
-    return without_effect(line.options, line.given, subject)
-
-
-def plan_graph(problem: ProgramProblem, options: PlanOptions, line: Line) -> int:
-    """Plan for a recorded program: no array of it is made.
+def planned_graph(problem: ProgramProblem, options: PlanOptions, line: Line) -> PlannedProgram:
+    """The plan for a recorded program: no array of it is made.
 
     Raises:
         UsageError: it is to be run.
@@ -85,12 +70,10 @@ def plan_graph(problem: ProgramProblem, options: PlanOptions, line: Line) -> int
         raise UsageError(
             "--run needs the program, and --graph has what it costs", "use --workload instead"
         )
-    if "consume_grads" in line.given:
-        warn(["--consume-grads has no effect on --graph: it was recorded so, or not"], False)
     problem = replace(problem, cost_of=COSTS[asked.cost_name])
-    with plan_files(options) as plans:
-        named = Simulator(problem.graph).named()
-        return _Answer(options, line, plans).give(problem, named, None)
+    answer = _Planning(options).answer(problem, Simulator(problem.graph).named(), None)
+    lost = "--consume-grads has no effect on --graph: it was recorded so, or not"
+    return replace(answer, notes=[lost] if "consume_grads" in line.given else [])
 
 
 def _recorded(
@@ -112,47 +95,64 @@ def _recorded(
     return ProgramProblem(graph, COSTS[asked.cost_name]), Simulator(graph).named()
 
 
-def _file(path: str | None, options: PlanOptions) -> AbstractContextManager[OutputFile | None]:
-    """A file that is written, opened before anything is planned."""
-    if path is None:
-        return nullcontext()
-    from ckptcli.report.output import OutputFile
+@dataclass(frozen=True)
+class PlannedProgram(Planned):
+    """The plan for a program; see `Planned`. Costs are in `cost_name`."""
 
-    return OutputFile.open(Path(path), options.actions.force)
+    choice: Choice
+    cost_name: str
+    measured: Measured | None
+    points: Sequence[Point] | None
+    notes: Sequence[str] = ()
+
+    @property
+    def feasible(self) -> bool:
+        return self.choice.plan.feasible
+
+    @property
+    def is_wrong(self) -> bool:
+        measured = self.measured
+        return measured is not None and not (
+            measured.within_budget and measured.gradients_equal is not False
+        )
+
+    def data(self) -> str:
+        from ckptcli.cli.json_output import json_text
+
+        tape = self.choice.tape
+        actions = {} if tape is None else {"actions": tape.to_json()["actions"]}
+        return json_text({**self._object(self.points), **actions})
+
+    def exported(self) -> str:
+        """For `--strategy plan:FILE`, on one line."""
+        tape = self.choice.tape
+        plan = {} if tape is None else tape.to_json()
+        return json.dumps({**self._object(None), **plan}) + "\n"
+
+    def _object(self, points: Sequence[Point] | None) -> dict[str, Any]:
+        from ckptcli.planning.tape.choice_json import choice_object
+
+        return choice_object(self.choice, self.cost_name, self.measured, points)
+
+    def render(self, screen: Screen) -> str:
+        from ckptcli.report.program_plan import render_choice
+
+        return render_choice(self.choice, self.cost_name, self.measured, self.points, screen)
 
 
-@contextmanager
-def plan_files(options: PlanOptions) -> Iterator[list[OutputFile]]:
-    """The files of --export, opened before anything is planned.
+class _Planning:
+    """Plans and runs as the options say."""
 
-    Raises:
-        UsageError: one whose suffix says another format.
-    """
-    with ExitStack() as stack:
-        files: list[OutputFile] = []
-        for path in options.recorded.plan_exports:
-            if not path.endswith(SUFFIX):
-                raise UsageError(f"--export {path}: a plan is written as JSON", f"use a {SUFFIX}")
-            file = stack.enter_context(_file(path, options))
-            files += [file] if file is not None else []
-        yield files
-
-
-class _Answer:
-    """Plans, runs and prints as the options say."""
-
-    def __init__(self, options: PlanOptions, line: Line, files: Sequence[OutputFile]) -> None:
+    def __init__(self, options: PlanOptions) -> None:
         self.options = options
-        self.line = line
-        self.files = files
 
-    def give(
+    def answer(
         self,
         problem: ProgramProblem,
         named: Sequence[Named],
         program: tuple[Workload, Backend] | None,
-    ) -> int:
-        """Returns the exit code."""
+    ) -> PlannedProgram:
+        """The plan, measured if there is a program to run."""
         from ckptcli.planning.tape.choice import choose
         from ckptcli.planning.tape.frontier import frontier
 
@@ -167,14 +167,7 @@ class _Answer:
         measured = None
         if options.recorded.run and program is not None and choice.tape is not None:
             measured = self._measure(choice, *program)
-        for file in self.files:
-            file.write(json.dumps(self._object(choice, measured, None, True)) + "\n")
-        self._print(choice, measured, points)
-        if measured is not None and (
-            not measured.within_budget or measured.gradients_equal is False
-        ):
-            return WRONG
-        return DONE if choice.plan.feasible else FAILED
+        return PlannedProgram(choice, options.recorded.cost_name, measured, points)
 
     def _deadline(self) -> Deadline:
         """Only where it was asked for: without it the same budget gives the same plan."""
@@ -202,36 +195,6 @@ class _Answer:
             choice.problem.graph.consumes,
             beside_none,
         )
-
-    def _object(
-        self,
-        choice: Choice,
-        measured: Measured | None,
-        points: Sequence[Point] | None,
-        for_a_file: bool = False,
-    ) -> dict[str, Any]:
-        from ckptcli.planning.tape.choice_json import choice_object
-
-        found = choice_object(choice, self.options.recorded.cost_name, measured, points)
-        if choice.tape is None:
-            return found
-        plan = choice.tape.to_json()
-        return {**found, **plan} if for_a_file else {**found, "actions": plan["actions"]}
-
-    def _print(
-        self, choice: Choice, measured: Measured | None, points: Sequence[Point] | None
-    ) -> None:
-        if self.options.data.as_json:
-            from ckptcli.cli.json_output import print_json
-
-            print_json(self._object(choice, measured, points))
-            return
-        from ckptcli.cli.screens import open_screen
-        from ckptcli.report.program_plan import render_choice
-
-        screen = open_screen(self.options.screen)
-        cost = self.options.recorded.cost_name
-        click.echo(render_choice(choice, cost, measured, points, screen), nl=False, color=True)
 
 
 def _none() -> list[Any]:

@@ -1,7 +1,7 @@
 """What a command line can be about, one file each: a class `SUBJECT` that says which words mean it.
 
-A file is all that `ckpt run`, `ckpt check` and `ckpt saved` need of a further subject; the workload
-is meant where no other one is.
+A file is all that `ckpt run`, `ckpt check`, `ckpt saved` and `ckpt plan` need of a further subject;
+the workload is meant where no other one is.
 """
 
 from __future__ import annotations
@@ -34,6 +34,15 @@ def kind_of(options: SubjectOptions) -> Kind:
         UnknownNameError, UsageError: no such workload, or two subjects.
     """
     return _meant(options).kind(options)
+
+
+def words_of(options: SubjectOptions) -> str | None:
+    """The words that mean a subject; None where the workload is meant for want of any.
+
+    Raises:
+        UsageError: they mean two.
+    """
+    return _meant(options).named_by(options)
 
 
 def _meant(options: SubjectOptions) -> type[Subject]:

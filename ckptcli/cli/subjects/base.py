@@ -1,8 +1,8 @@
 """What a command line is about: a workload, a PyTorch module, a JAX function. One file each.
 
-A subject has a door for each command: what `ckpt run` measures of it, what `ckpt check` proves and
-what `ckpt saved` lists. How that is exported, printed, judged and turned into an exit code is none
-of its concern.
+A subject has a door for each command: what `ckpt run` measures of it, what `ckpt check` proves,
+what `ckpt saved` lists and what `ckpt plan` plans. How that is exported, printed, judged and turned
+into an exit code is none of its concern.
 """
 
 from __future__ import annotations
@@ -20,13 +20,20 @@ if TYPE_CHECKING:
     from ckptcli.measure.rounds import Plan
     from ckptcli.measure.saved_list import SavedProgram
     from ckptcli.options.commands.check import CheckOptions
+    from ckptcli.options.commands.plan import PlanOptions
     from ckptcli.options.commands.run import RunOptions
     from ckptcli.options.commands.saved import SavedOptions
     from ckptcli.options.commands.sweep import SweepOptions
     from ckptcli.options.effects import Kind
     from ckptcli.peers.base import Engine
+    from ckptcli.report.screen import Screen
 
-    SubjectOptions: TypeAlias = RunOptions | CheckOptions | SavedOptions | SweepOptions
+    SubjectOptions: TypeAlias = (
+        RunOptions | CheckOptions | SavedOptions | SweepOptions | PlanOptions
+    )
+
+Tell: TypeAlias = Callable[[str, int, int], None]
+"""Gets a phase and how many of how many steps of it are done."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +52,7 @@ class Measurement:
     threshold: float
     config: dict[str, object]
     command: Sequence[str]
-    tell: Callable[[str, int, int], None]
+    tell: Tell
     finished: Callable[[RunRecord], None]
 
 
@@ -99,6 +106,45 @@ class Subject(Protocol):
         Raises:
             CkptError: it cannot be opened, or fails.
         """
+
+    def plan(self, options: PlanOptions, engines: Sequence[Engine], tell: Tell) -> Planned:
+        """What `ckpt plan` answers for it. The threads are set.
+
+        Raises:
+            CkptError: there is nothing to plan, it cannot be opened, or fails.
+        """
+
+
+class Planned(ABC):
+    """The answer of a `ckpt plan`, as data.
+
+    Attributes:
+        notes: what a reader has to know, in sentences.
+    """
+
+    notes: Sequence[str]
+
+    @property
+    @abstractmethod
+    def feasible(self) -> bool:
+        """Whether a plan within the limit was found; without a limit, always."""
+
+    @property
+    def is_wrong(self) -> bool:
+        """Whether the plan was run, and is above its limit or has other gradients."""
+        return False
+
+    @abstractmethod
+    def data(self) -> str:
+        """The object `ckpt.plan/1`, as text."""
+
+    def exported(self) -> str:
+        """What `--export` writes."""
+        return self.data()
+
+    @abstractmethod
+    def render(self, screen: Screen) -> str:
+        """The whole screen."""
 
 
 class Profile(ABC):

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from ckptcli.cli.streams import warn
-from ckptcli.cli.subjects.base import Profile
+from ckptcli.cli.subjects.base import Planned, Profile, Tell
 from ckptcli.errors import UsageError
 from ckptcli.options.effects import Kind
 from ckptcli.options.subjects import FUNCTION
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from ckptcli.measure.record import RunRecord
     from ckptcli.measure.saved_list import SavedProgram
     from ckptcli.options.commands.check import CheckOptions
+    from ckptcli.options.commands.plan import PlanOptions
     from ckptcli.options.commands.run import RunOptions
     from ckptcli.options.commands.saved import SavedOptions
     from ckptcli.peers.base import Engine
@@ -74,6 +75,13 @@ class FunctionSubject:
         names = dict.fromkeys(options.strategies.strategy_texts)
         strategies = [parse_function_strategy(name) for name in names]
         yield saved_by_function(self.text, strategies)
+
+    def plan(self, options: PlanOptions, engines: Sequence[Engine], tell: Tell) -> Planned:
+        del options, engines, tell
+        raise UsageError(
+            f"there is no plan for --function {self.text}: it has no blocks to choose from",
+            "`ckpt run --function` compares the policies that -s names",
+        )
 
 
 def _engines(text: str, names: Sequence[str]) -> Sequence[str]:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from ckptcli.cli.streams import warn
-from ckptcli.cli.subjects.base import Profile
+from ckptcli.cli.subjects.base import Planned, Profile, Tell
 from ckptcli.errors import UsageError
 from ckptcli.options.effects import Kind
 from ckptcli.options.subjects import MODULE
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ckptcli.measure.record import RunRecord
     from ckptcli.measure.saved_list import SavedProgram
     from ckptcli.options.commands.check import CheckOptions
+    from ckptcli.options.commands.plan import PlanOptions
     from ckptcli.options.commands.run import RunOptions
     from ckptcli.options.commands.saved import SavedOptions
     from ckptcli.options.program import BlockOptions, InputOptions, PeerOptions
@@ -122,6 +123,11 @@ class ModuleSubject:
         names, seed = options.strategies.strategy_texts, options.workload.seed
         is_fake = options.shapes.is_fake
         yield saved_under_strategies(self.request, seed, engines[0], names, is_fake)
+
+    def plan(self, options: PlanOptions, engines: Sequence[Engine], tell: Tell) -> Planned:
+        from ckptcli.cli.module_plans import planned_module
+
+        return planned_module(self.request, options, engines[0], tell)
 
 
 class ModuleProfile(Profile):

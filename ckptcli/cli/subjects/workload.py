@@ -8,11 +8,12 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from ckptcli.errors import UsageError
+from ckptcli.options.commands.plan import PlanOptions
 from ckptcli.options.commands.saved import SavedOptions
 
 if TYPE_CHECKING:
     from ckptcli.cli.line import Line
-    from ckptcli.cli.subjects.base import Subject, SubjectOptions
+    from ckptcli.cli.subjects.base import Planned, Subject, SubjectOptions, Tell
     from ckptcli.cli.workload_profile import WorkloadProfile
     from ckptcli.measure.check import CheckedProgram
     from ckptcli.measure.saved_list import SavedProgram
@@ -28,7 +29,7 @@ class WorkloadSubject:
     def __init__(self, options: SubjectOptions, line: Line) -> None:
         self._line = line
         self.engine_names: Sequence[str] = options.peers.engine_names
-        if self.engine_names and isinstance(options, SavedOptions):
+        if self.engine_names and isinstance(options, SavedOptions | PlanOptions):
             raise UsageError(
                 f"--engine {self.engine_names[0]} needs --module here",
                 "`ckpt run --engine` compares the silu network",
@@ -66,6 +67,12 @@ class WorkloadSubject:
 
         del engines
         return saved_by_workload(options, self._line)
+
+    def plan(self, options: PlanOptions, engines: Sequence[Engine], tell: Tell) -> Planned:
+        from ckptcli.cli.program_plans import planned_workload
+
+        del engines, tell
+        return planned_workload(options, self._line)
 
 
 SUBJECT: type[Subject] = WorkloadSubject

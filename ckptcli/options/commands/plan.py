@@ -10,6 +10,7 @@ from ckptcli.options.program import (
     BlockOptions,
     ConfigOptions,
     DeviceOptions,
+    FunctionOptions,
     GradientOptions,
     InputOptions,
     MemoryCheckOptions,
@@ -198,6 +199,7 @@ class PlanOptions(Options):
     )
     workload: WorkloadOptions = group(WorkloadOptions)
     device: DeviceOptions = group(DeviceOptions)
+    function: FunctionOptions = group(FunctionOptions)
     peers: PeerOptions = group(
         PeerOptions,
         engine_names={"help": "With --module: the library that the module is of, torch."},
