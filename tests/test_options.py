@@ -77,6 +77,11 @@ def command_of(name: str) -> OptionsCommand:
     return command
 
 
+def context_of(command: click.Command, name: str = "ckpt") -> click.Context:
+    """As click makes it: a command keeps the help option that its first context asks for."""
+    return click.Context(command, info_name=name, **command.context_settings)
+
+
 def parsed(words: list[str], command: OptionsCommand | None = None) -> dict[str, Any]:
     """What the real command makes of the words, by the names of the options."""
     command = command or command_of("run")
@@ -223,7 +228,7 @@ def sections_of(name: str) -> set[str]:
 @pytest.mark.parametrize("name", COMMANDS)
 def test_help_lists_each_option_once_in_its_section(name: str) -> None:
     command = command_of(name)
-    whole = command.get_help(click.Context(command, info_name=name))
+    whole = command.get_help(context_of(command, name))
     text = whole[min(whole.index(f"\n{section}:\n") for section in sections_of(name)) :]
     titles = [f"\n{section}:\n" for section in get_args(Section) if f"\n{section}:\n" in text]
     places = [text.index(title) for title in titles]
@@ -238,7 +243,7 @@ def test_help_lists_each_option_once_in_its_section(name: str) -> None:
 
 def test_the_first_screen_of_run_says_what_to_run() -> None:
     command = command_of("run")
-    first = command.get_help(click.Context(command, info_name="run")).splitlines()[:24]
+    first = command.get_help(context_of(command, "run")).splitlines()[:24]
     assert any(line.startswith("What to run:") for line in first)
     for flag in ("--strategy", "--workload", "--layers"):
         assert any(flag in line for line in first)
@@ -284,7 +289,7 @@ def parameters() -> Iterator[Any]:
 
 @pytest.mark.parametrize(("command", "param"), list(parameters()))
 def test_every_completion_can_be_asked(command: click.Command, param: click.Parameter) -> None:
-    items = param.shell_complete(click.Context(command), "")
+    items = param.shell_complete(context_of(command), "")
     assert all(isinstance(item, CompletionItem) for item in items)
     declared = getattr(param, "declaration", None)
     if declared is not None and declared.names in NAMES:
@@ -336,7 +341,7 @@ def test_a_command_has_defaults_of_its_own() -> None:
     assert (RunOptions().workload.layers, LogOptions().workload.layers) == (8, 2)
     assert CheckOptions().workload.n == 32
     assert parsed([], command_of("check"))["layers"] == 4
-    assert "default: 4" in click.Context(command_of("check")).get_help()
+    assert "default: 4" in context_of(command_of("check")).get_help()
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -408,10 +413,10 @@ def test_a_field_is_all_that_a_new_option_takes(
     assert line.given == {"patience"}
     with pytest.raises(click.BadParameter, match="0 is not in the range"):
         command.main(["--patience", "0"], standalone_mode=False)
-    text = click.Context(command).get_help()
+    text = context_of(command).get_help()
     assert "-p, --patience N" in text.partition("How to measure:")[2]
     param = next(param for param in command.params if param.name == "patience")
-    assert param.shell_complete(click.Context(command), "bal")[0].value == "balanced"
+    assert param.shell_complete(context_of(command), "bal")[0].value == "balanced"
 
     # The environment and `[ckpt]`.
     monkeypatch.setenv("CKPT_PATIENCE", "6")
