@@ -1,33 +1,30 @@
-"""`ckpt fits`: the largest size that fits a device, under each strategy."""
+"""`ckpt fits`: the largest size that fits a device, under each strategy and the best plan."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from ckptcli.cli.command import options_command
 from ckptcli.cli.standard_streams import reader_may_leave
-from ckptcli.cli.streams import Progress
 from ckptcli.cli.sweep import store_of
 from ckptcli.errors import CkptError, UsageError
 from ckptcli.exit_codes import DONE
 
 if TYPE_CHECKING:
+    from ckptcli.cli.fit_points import Points
     from ckptcli.cli.line import Line
     from ckptcli.options.commands.fits import FitsOptions
-    from ckptcli.sweep.fits import Fit, Peak
+    from ckptcli.sweep.fitting.answer import Fit, Peak, Refused
+    from ckptcli.sweep.fitting.ladder import Sizes
     from ckptcli.sweep.laws.power import PowerLaw
-    from ckptcli.sweep.result import PointResult
-    from ckptcli.sweep.store import Store
-
-PROOF_TIMEOUT_S = 30.0
-"""What a point may take that proves the answer, without --timeout."""
 
 TIMED_POINTS = 5
-TIMED_ROUNDS = 5
+PLANNED_POINTS = 5
+"""Of the ladder, the largest: where the law of the least memory is made of."""
 
 
 @options_command("fits")
@@ -35,144 +32,180 @@ def command(options: FitsOptions, line: Line) -> int:
     """Say how large a size may be under each strategy before it does not fit a device.
 
     Small sizes give the law of the peak, which is exact; the answer and the next size are measured
-    too where this machine allows it.
+    too where this machine allows it. The last row is the best plan's, of `ckpt plan`.
 
     \b
     ckpt fits --device-memory 80GB                        the width n of the silu network
     ckpt fits --device-memory 80GB --over batch -n 4096   the batch
+    ckpt fits --device-memory 24GB --module net.py:make --over batch --set depth=12 --fake
     """
+    from ckptcli.cli.fit_points import Points, sizes_of
     from ckptcli.cli.stops import Stops
     from ckptcli.profiling.device_memory import limit_of
 
     limit_bytes = limit_of(options.limit.device_memory)
     if limit_bytes is None:
         raise UsageError("there is no limit to fit into", "give --device-memory, such as 80GB")
+    sizes = sizes_of(options)
     with reader_may_leave(), store_of(options.results) as store, Stops(None) as stops:
-        points = _Points(options, store)
+        points = Points(options, sizes, store, limit_bytes)
         try:
-            fits = _fits(options, points, limit_bytes)
+            fits = _Fits(options, sizes, points, limit_bytes).all()
         finally:
             points.progress.end()
         stops.measured()
-        _print(options, limit_bytes, fits)
+        _print(options, sizes, limit_bytes, fits)
         return stops.exit_code or DONE
     return stops.exit_code
 
 
-class _Points:
-    """Points of the size that is asked for, each measured once."""
+class _Fits:
+    """The answers of all strategies, from one ladder."""
 
-    def __init__(self, options: FitsOptions, store: Store) -> None:
-        self.progress = Progress(options.notes.quiet)
+    def __init__(
+        self, options: FitsOptions, sizes: Sizes, points: Points, limit_bytes: int
+    ) -> None:
         self._options = options
-        self._store = store
-        self._done = 0
+        self._sizes = sizes
+        self._points = points
+        self._limit_bytes = limit_bytes
+        self._found: dict[int, dict[str, Peak]] = {}
+        self._refused: dict[str, str] = {}
+        """Strategy -> why it had no peak, at the last size at which it had none."""
 
-    def peaks(self, size: int, *strategies: str) -> dict[str, Peak]:
-        """The peak of each strategy at a size, by default of all; empty where it cannot be had."""
-        from ckptcli.sweep.fits import Peak
+    def all(self) -> list[Fit]:
+        """Raises:
+        CkptError: nothing could be measured.
+        """
+        from ckptcli.sweep.fitting.ladder import ladder
 
-        more: dict[str, Any] = {"memory_only": True, "reps": None, "processes": 1}
-        if self._options.rounds.timeout_s is None:
-            more["timeout_s"] = PROOF_TIMEOUT_S
-        if strategies:
-            more |= {"strategy_texts": strategies, "no_reference": True}
-        return {
-            name: Peak(row.memory.ledger_peak_bytes, row.memory.peak_bytes)
-            for name, row in self._measured(size, more).rows().items()
-            if row.memory is not None
-            and row.memory.ledger_peak_bytes is not None
-            and row.memory.peak_bytes is not None
-        }
+        sizes = ladder(self._sizes, self._climb, self._limit_bytes)
+        if not sizes:
+            first, over = self._sizes.first, self._sizes.over
+            raise CkptError(
+                f"no pass could be measured from {over} = {first} on: {self._points.why(first)}",
+                "see what `ckpt run` says of it",
+            )
+        plans = {} if self._options.size.no_plan else self._plans(sizes)
+        laws = self._time_laws(sizes, plans)
+        names = dict.fromkeys(name for peaks in self._found.values() for name in peaks)
+        fits = [self._fit(name) for name in names]
+        fits += [_without_answer(n, why) for n, why in self._refused.items() if n not in names]
+        fits += [] if self._options.size.no_plan else [self._best_plan(plans)]
+        return [_timed(found, laws.get(found.strategy)) for found in fits]
 
-    def times_s(self, size: int) -> dict[str, float]:
-        """The median time of a pass of each strategy at a size."""
-        more = {} if self._options.rounds.reps is not None else {"reps": TIMED_ROUNDS}
-        rows = self._measured(size, more).rows()
-        known = {name: row.median_s("total") for name, row in rows.items()}
-        return {name: time_s for name, time_s in known.items() if time_s is not None}
+    def _climb(self, size: int) -> int | None:
+        from ckptcli.sweep.fitting.answer import Peak, Refused
 
-    def _measured(self, size: int, more: Mapping[str, Any]) -> PointResult:
-        """The point; a wrong command line, which every size has, is an error."""
-        from ckptcli.cli.sweep_tasks import planned
-        from ckptcli.options.commands.sweep import SweepOptions
-        from ckptcli.options.listing import built, options_of, values_of
-        from ckptcli.sweep.engines.base import Request
-        from ckptcli.sweep.engines.local import LocalEngine
-        from ckptcli.sweep.running import run_tasks, to_measure
-
-        known = {option.name for option in options_of(SweepOptions)}
-        own = {name: v for name, v in values_of(self._options).items() if name in known}
-        values = {**own, **more, self._options.size.over: size, "device_memory": None}
-        tasks = planned(built(SweepOptions, values)).tasks
-        left = to_measure(tasks, self._store, self._options.results.retry)
-        run_tasks(left, self._store, LocalEngine(Request(memory_only=True)), _untold)
-        self._done += 1
-        self.progress.tell(
-            f"points, {self._options.size.over} = {size}", self._done, self._done + 1
-        )
-        (result,) = self._store.results(tasks)
-        return result
-
-
-def _untold(done: int, most: int, text: str) -> None:
-    del done, most, text
-
-
-def _fits(options: FitsOptions, points: _Points, limit_bytes: int) -> list[Fit]:
-    from ckptcli.sweep.fits import fit, ladder
-
-    over = options.size.over
-    found: dict[int, dict[str, Peak]] = {}
-
-    def climb(size: int) -> int | None:
-        peaks = points.peaks(size)
+        found = self._points.peaks(size)
+        self._refused |= {n: f.reason for n, f in found.items() if isinstance(f, Refused)}
+        peaks = {name: peak for name, peak in found.items() if isinstance(peak, Peak)}
         if not peaks:
             return None
-        found[size] = peaks
+        self._found[size] = peaks
         return max(peak.peak_bytes for peak in peaks.values())
 
-    sizes = ladder(over, climb, limit_bytes)
-    if not sizes:
-        raise CkptError(
-            f"no pass could be measured at the smallest {over}", "see what `ckpt run` says of it"
-        )
-    names = list(dict.fromkeys(name for peaks in found.values() for name in peaks))
-    laws = {} if options.rounds.memory_only else _time_laws(points, over, sizes)
-    fits = []
-    for name in names:
-        known = {size: peaks[name] for size, peaks in found.items() if name in peaks}
-        answer = fit(name, over, known, limit_bytes, lambda s, n: points.peaks(s, n).get(n))
-        law = laws.get(name)
-        time = law.at((answer.largest,)) if law is not None and answer.largest else None
-        fits.append(replace(answer, time=time))
-    return fits
+    def _fit(self, name: str) -> Fit:
+        from ckptcli.sweep.fitting.search import fit
+
+        known = {size: peaks[name] for size, peaks in self._found.items() if name in peaks}
+
+        def measure(size: int) -> Peak | Refused:
+            return self._points.peak(size, name)
+
+        return fit(name, self._sizes, known, self._limit_bytes, measure)
+
+    def _plans(self, sizes: Sequence[int]) -> dict[int, str]:
+        """The sizes that can be planned for, and what `-s` takes for the plan of least memory."""
+        from ckptcli.sweep.fitting.answer import Refused
+
+        words: dict[int, str] = {}
+        for size in sorted(sizes)[-PLANNED_POINTS:]:
+            planned = self._points.plan(size)
+            if not isinstance(planned, Refused):
+                words[size] = planned.least_word
+        return words
+
+    def _best_plan(self, words: Mapping[int, str]) -> Fit:
+        """By planning at each size that is looked at; the answer is run."""
+        from ckptcli.sweep.fitting.answer import BEST_PLAN, Peak, Refused
+        from ckptcli.sweep.fitting.search import fit
+
+        run: dict[int, str] = {}
+        workspace_bytes = 0
+        """Of the plans that were run; plans of modules do not know it."""
+
+        def planned(size: int) -> Peak | Refused:
+            found = self._points.plan(size)
+            if isinstance(found, Refused):
+                return found
+            least_bytes, has_values = found.least_bytes, self._points.looks_at_values
+            return Peak(least_bytes, least_bytes + workspace_bytes, has_values, found.is_least)
+
+        def confirm(size: int) -> Peak | Refused:
+            """The cheapest plan; where the workspace of kernels is too much, that of least."""
+            nonlocal workspace_bytes
+            found = self._points.plan(size)
+            if isinstance(found, Refused):
+                return found
+            peak: Peak | Refused = Refused("no plan was found")
+            for word in found.words:
+                run[size] = word
+                peak = self._points.peak(size, word)
+                if isinstance(peak, Refused) or peak.peak_bytes <= self._limit_bytes:
+                    break
+            if found.knows_no_workspace and isinstance(peak, Peak):
+                workspace_bytes = peak.peak_bytes - peak.ledger_bytes
+            return peak
+
+        known = {size: peak for size in words if isinstance(peak := planned(size), Peak)}
+        if not known:
+            first = self._points.plan(max(self._found))
+            return _without_answer(BEST_PLAN, first.reason if isinstance(first, Refused) else "")
+        found = fit(BEST_PLAN, self._sizes, known, self._limit_bytes, planned, confirm)
+        return replace(found, word=run.get(found.largest or 0))
+
+    def _time_laws(self, sizes: Sequence[int], plans: Mapping[int, str]) -> dict[str, PowerLaw]:
+        """The power law of each strategy's time, from the largest sizes of the ladder; of the best
+        plan that of the plan that takes least, as plans do at the edge.
+        """
+        from ckptcli.sweep.fitting.answer import BEST_PLAN
+        from ckptcli.sweep.laws.power import fitted
+
+        if self._options.rounds.memory_only or not self._points.looks_at_values:
+            return {}
+        times: dict[str, dict[tuple[float, ...], float]] = {}
+        for size in sorted(sizes)[-TIMED_POINTS:]:
+            word = plans.get(size)
+            known = self._points.times_s(size, *([] if word is None else [word]))
+            for name, time_s in known.items():
+                times.setdefault(name, {})[(size,)] = time_s
+            if word in known:
+                times.setdefault(BEST_PLAN, {})[(size,)] = known[word]
+        laws = {name: fitted((self._sizes.over,), known) for name, known in times.items()}
+        return {name: law for name, law in laws.items() if law is not None}
 
 
-def _time_laws(points: _Points, over: str, sizes: Sequence[int]) -> dict[str, PowerLaw]:
-    """The power law of each strategy's time, from the largest sizes of the ladder."""
-    from ckptcli.sweep.laws.power import fitted
-
-    times = {size: points.times_s(size) for size in sorted(sizes)[-TIMED_POINTS:]}
-    names = {name for known in times.values() for name in known}
-    laws = {
-        name: fitted((over,), {(size,): t[name] for size, t in times.items() if name in t})
-        for name in names
-    }
-    return {name: law for name, law in laws.items() if law is not None}
+def _timed(found: Fit, law: PowerLaw | None) -> Fit:
+    return replace(found, time=law.at((found.largest,))) if law and found.largest else found
 
 
-def _print(options: FitsOptions, limit_bytes: int, fits: Sequence[Fit]) -> None:
-    over = options.size.over
+def _without_answer(strategy: str, why: str) -> Fit:
+    from ckptcli.sweep.fitting.answer import Fit
+
+    return Fit(strategy, None, None, None, False, why=why)
+
+
+def _print(options: FitsOptions, sizes: Sizes, limit_bytes: int, fits: Sequence[Fit]) -> None:
     if options.data.as_json:
         from ckptcli.cli.json_output import print_json
-        from ckptcli.sweep.fits import fits_object
+        from ckptcli.sweep.fitting.answer import fits_object
 
-        print_json(fits_object(over, limit_bytes, fits))
+        print_json(fits_object(sizes.over, sizes.step, limit_bytes, fits))
         return
     from ckptcli.cli.screens import open_screen
     from ckptcli.report.fits_console import render_fits
 
-    title = options.program.workload_text
-    text = render_fits(title, over, limit_bytes, fits, open_screen(options.screen))
+    title = options.peers.module_text or options.program.workload_text
+    text = render_fits(title, sizes.over, limit_bytes, fits, open_screen(options.screen))
     click.echo(text, nl=False, color=True)

@@ -45,12 +45,14 @@ def group(cls: type[Member], **changes: Mapping[str, Any]) -> Member:
 
 @dataclass_transform(frozen_default=True, kw_only_default=True)
 class Options:
-    """Base of every group. `fields` has what each field declares, in order."""
+    """Base of every group. `fields` has what each field declares, in order, those of a base first;
+    a field that is declared again stays in its place.
+    """
 
     fields: ClassVar[Mapping[str, Option | Group]] = {}
 
     def __init_subclass__(cls) -> None:
-        fields: dict[str, Option | Group] = {}
+        fields = dict(cls.fields)  # those of its base, each in its place also where it is changed
         for name, annotation in cls.__annotations__.items():
             of = cls.__dict__[name]
             fields[name] = of if isinstance(of, Group) else declared(of, name, annotation)

@@ -45,7 +45,7 @@ class DeviceMemoryOptions(Options):
         "A strategy whose peak is above this does not fit: it is left out, exit code 1.",
         section="How to measure",
         metavar="SIZE",
-        subjects=frozenset({WORKLOAD}),
+        subjects=frozenset({WORKLOAD, MODULE}),
     )
 
 

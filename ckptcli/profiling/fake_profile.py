@@ -49,12 +49,14 @@ def profile_shapes(
     tell: Tell,
     config: dict[str, object] | None = None,
     command: Sequence[str] = (),
+    limit_bytes: int | None = None,
 ) -> RunRecord:
     """The account of a module under strategies, by shapes; `engine` is PyTorch's, and imported.
 
     Raises:
         UsageError: no module with an input on the CPU.
         ProgramError: the module fails, or decides by values.
+        PassOutOfMemory: nothing fits in the limit.
     """
     from ckptcli.peers.torch_fake import shapes_only
     from ckptcli.peers.torch_fake_ops import OpKinds
@@ -86,7 +88,9 @@ def profile_shapes(
         config or {},
         origin,
         children=trial.blocks.paths,
+        limit_bytes=limit_bytes,
     )
+    run.hold_to_limit(passes)
     run.notes = [
         KERNELS,
         *(_held_whole(request, plan.seed, by_op) if by_op else _held_by_op(kinds.calls)),

@@ -42,16 +42,18 @@ def profile_module(
     config: dict[str, object] | None = None,
     command: Sequence[str] = (),
     finished: Finished | None = None,
+    limit_bytes: int | None = None,
 ) -> RunRecord:
     """Profile a module; `engine` is PyTorch's, and imported.
 
     The first strategy is `none`, which the others are compared with. One that has no counterpart,
     or under which the module fails, has a row with the reason. `finished` gets the record so far
-    after each complete round, marked partial.
+    after each complete round, marked partial. A strategy whose peak is above the limit is left out.
 
     Raises:
         UsageError: no module with an input on the CPU.
         ProgramError: the module fails, or does something else each time.
+        PassOutOfMemory: nothing fits in the limit.
     """
     from ckptcli.backends.torch_backend import TorchBackend
     from ckptcli.peers.torch_loading import load_module
@@ -74,6 +76,7 @@ def profile_module(
         origin,
         children=blocks.paths,
         clock=backend.clock(),
+        limit_bytes=limit_bytes,
     )
     passes = [opened(strategy, plain, trial, engine, plan.seed) for strategy in strategies]
     passes = list(_compared(passes))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import numpy as np
@@ -16,12 +16,14 @@ import numpy as np
 from ckptcli.measure.analysis import analysed
 from ckptcli.measure.machine import read_machine
 from ckptcli.measure.origin import Origin
-from ckptcli.measure.record import RunRecord
+from ckptcli.measure.record import Failure, RunRecord
 from ckptcli.measure.rounds import Clock, Plan, Rounds, run_rounds
 from ckptcli.measure.row import Row
 from ckptcli.measure.subject import Subject
 from ckptcli.peers.base import Values
+from ckptcli.profiling.device_memory import check_limit
 from ckptcli.profiling.divergence import loss_warning
+from ckptcli.profiling.out_of_memory import PassOutOfMemory
 from ckptcli.profiling.rows import passes_of
 from ckptcli.version import VERSION
 
@@ -53,6 +55,8 @@ class OwnRun:
         notes: what puts the figures in doubt, for people.
         children: what strategies group, by path.
         clock: seconds from any start, that wait for the device.
+        limit_bytes: of a device that is not at hand; None for none.
+        failures: what does not fit in it, which has no row.
     """
 
     workload: dict[str, object]
@@ -65,22 +69,54 @@ class OwnRun:
     notes: Sequence[str] = ()
     children: Sequence[str] = ()
     clock: Clock = time.perf_counter
+    limit_bytes: int | None = None
+    failures: list[Failure] = field(default_factory=list)
 
     def measured(self, passes: Sequence[OwnPass], tell: Tell, finished: Finished | None) -> Rounds:
-        """One watched pass of each, then the rounds; `finished` gets the record after each."""
+        """One watched pass of each, then the rounds; `finished` gets the record after each.
+
+        Raises:
+            PassOutOfMemory: nothing fits.
+        """
         for done, this in enumerate(passes):
             tell("memory", done, len(passes))
             this.measure()
+        self.hold_to_limit(passes)
+        subjects = {
+            this.row.name: this.network
+            for this in self._fitting(passes)
+            if this.network is not None
+        }
         return run_rounds(
-            {this.row.name: this.network for this in passes if this.network is not None},
+            subjects,
             self.plan,
-            reference=passes[0].row.name,
+            reference=next((p.row.name for p in passes if p.row.name in subjects), None),
             clock=self.clock,
             between=lambda done, most: tell("timing", done, most),
             finished=None
             if finished is None
             else lambda rounds: finished(self.record(passes, rounds, True)),
         )
+
+    def hold_to_limit(self, passes: Sequence[OwnPass]) -> None:
+        """Leave out what peaks above the limit.
+
+        Raises:
+            PassOutOfMemory: nothing is left.
+        """
+        for this in passes:
+            memory = this.row.memory
+            if memory is not None:
+                try:
+                    check_limit(this.row.strategy, memory, self.limit_bytes)
+                except PassOutOfMemory as error:
+                    self.failures += error.failures
+        if self.failures and not any(p.row.memory is not None for p in self._fitting(passes)):
+            raise PassOutOfMemory(*self.failures)
+
+    def _fitting(self, passes: Sequence[OwnPass]) -> list[OwnPass]:
+        left_out = {failure.strategy for failure in self.failures}
+        return [this for this in passes if this.row.strategy not in left_out]
 
     def record(self, passes: Sequence[OwnPass], rounds: Rounds, partial: bool) -> RunRecord:
         """The record with the samples of the rounds."""
@@ -97,7 +133,8 @@ class OwnRun:
                 partial=partial,
                 config=self.config,
                 warnings=tuple(self.notes),
-                rows=tuple(_finished(this, rounds) for this in passes),
+                rows=tuple(_finished(this, rounds) for this in self._fitting(passes)),
+                failures=tuple(self.failures),
                 library=self.library,
                 children=tuple(self.children),
                 origin=self.origin,

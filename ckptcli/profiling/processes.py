@@ -92,13 +92,15 @@ def start_measuring(
     out: IO[bytes],
     err: IO[bytes],
     folder: str | None = None,
+    command: str = "run",
 ) -> subprocess.Popen[bytes]:
-    """Start `ckpt run ARGUMENTS` in `folder`, by default here; it ends with `pipe`.
+    """Start `ckpt run ARGUMENTS`, or another command, in `folder`, by default here; it ends with
+    `pipe`.
 
     It gets its settings from `arguments` alone: no burn.toml, no `CKPT_*`.
     """
     return subprocess.Popen(
-        child_command(["run", "--config", os.devnull, *arguments], pipe),
+        child_command([command, "--config", os.devnull, *arguments], pipe),
         stdout=out,
         stderr=err,
         env={name: value for name, value in os.environ.items() if not name.startswith("CKPT_")},

@@ -11,7 +11,7 @@ from ckptcli import units
 from ckptcli.measure.point import shown_name
 from ckptcli.report.cells import Cell, Column, Table
 from ckptcli.report.screen import Screen
-from ckptcli.sweep.fits import Fit
+from ckptcli.sweep.fitting.answer import Fit
 
 
 def render_fits(
@@ -31,7 +31,7 @@ def _table(over: str, fits: Sequence[Fit]) -> Table:
         Column(f"largest {shown_name(over)}", 0),
         Column("peak", 1),
         Column("peak at the next", 2),
-        Column("proven", 1, "text"),
+        Column("known", 1, "text"),
         Column("time of a pass", 3),
     )
     return Table(columns, [_row(found) for found in fits], details_from=100)
@@ -44,7 +44,7 @@ def _row(found: Fit) -> list[Cell]:
         Cell(units.UNKNOWN if found.largest is None else str(found.largest)),
         _size(found.peak_bytes),
         _size(found.next_peak_bytes),
-        Cell("measured" if found.proven else "by law" if found.largest is not None else ""),
+        Cell(found.how),
         Cell(
             units.UNKNOWN
             if time is None
@@ -60,17 +60,15 @@ def _size(size_bytes: int | None) -> Cell:
 
 
 def _lines(over: str, found: Fit) -> Iterator[str]:
+    name, strategy = shown_name(over), found.strategy
     if found.law is not None:
-        yield f"{found.strategy}: ledger's peak = {found.law.text} B"
+        yield f"{strategy}: ledger's peak = {found.law.text} B"
+    if found.word is not None:
+        yield f"{strategy}: at {name} = {found.largest} it is -s {found.word}"
     if found.largest == 0:
-        yield f"{found.strategy} does not fit at {shown_name(over)} = 1"
+        yield f"{strategy} does not fit at the smallest {name}"
     elif found.largest is None:
-        yield (
-            f"{found.strategy}: its peak follows no polynomial in {shown_name(over)}, and the "
-            "limit is beyond what was measured here"
-        )
+        yield f"{strategy}: {found.why}"
     elif not found.proven:
-        yield (
-            f"{found.strategy}: {shown_name(over)} = {found.largest} was not measured with the "
-            "next one: this machine or --timeout did not allow it"
-        )
+        doubt = "may not be the largest" if found.how == "planned" else "was not measured"
+        yield f"{strategy}: {name} = {found.largest} {doubt}: {found.why}"

@@ -1,4 +1,4 @@
-"""One point in a process of its own: `ckpt run WORDS`, its record or its failure.
+"""One point in a process of its own, `ckpt run WORDS` or `ckpt plan WORDS`: its JSON, or why none.
 
 Nothing here knows who asks: a thread of the command, a worker of Dask, or a job of Slurm.
 
@@ -17,6 +17,8 @@ from ckptcli.exit_codes import STOPPED, TIMED_OUT
 from ckptcli.profiling.parent import ending_pipe
 from ckptcli.profiling.processes import start_measuring, text_of
 from ckptcli.sweep.outcome import Outcome
+
+TOO_LONG = "it took longer than --timeout"
 
 
 class Stopped(Exception):
@@ -57,12 +59,26 @@ def measure_point(words: Sequence[str], folder: str, running: Running | None = N
     Raises:
         Stopped: `running` was told to stop meanwhile.
     """
-    running = running or Running()
+    return _outcome("run", words, folder, running or Running(), None)
+
+
+def plan_point(words: Sequence[str], folder: str, timeout_s: float) -> Outcome:
+    """Plan for a point; no plan within its budget is an answer too."""
+    return _outcome("plan", words, folder, Running(), timeout_s)
+
+
+def _outcome(
+    command: str, words: Sequence[str], folder: str, running: Running, timeout_s: float | None
+) -> Outcome:
     with ending_pipe() as pipe, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
-        process = start_measuring(words, pipe, out, err, folder)
+        process = start_measuring(words, pipe, out, err, folder, command)
         running.add(process)
         try:
+            process.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            process.kill()
             process.wait()
+            return Outcome(None, TOO_LONG, platform.node())
         finally:
             running.discard(process)
         if running.is_stopped:
@@ -75,7 +91,7 @@ def measure_point(words: Sequence[str], folder: str, running: Running | None = N
 def _reason(code: int, text: str, complaint: str) -> str | None:
     """Why the point failed; None where there is a whole record, whatever its gates would say."""
     if code == TIMED_OUT:
-        return "it took longer than --timeout"
+        return TOO_LONG
     if code < 0:
         return f"its process was ended by signal {-code}; 9 may be the system's, out of memory"
     if code in STOPPED:

@@ -138,7 +138,9 @@ class ModuleProfile(Profile):
 
     def __init__(self, subject: ModuleSubject, options: RunOptions) -> None:
         from ckptcli.peers.module_strategies import module_strategies
+        from ckptcli.profiling.device_memory import limit_of
 
+        self._limit_bytes = limit_of(options.limit.device_memory)
         accumulate = options.training.accumulate
         self._request = replace(subject.request, accumulate=accumulate)
         self._is_fake = options.shapes.is_fake
@@ -164,6 +166,7 @@ class ModuleProfile(Profile):
                 measurement.tell,
                 config=measurement.config,
                 command=measurement.command,
+                limit_bytes=self._limit_bytes,
             )
         return profile_module(
             self._request,
@@ -175,6 +178,7 @@ class ModuleProfile(Profile):
             config=measurement.config,
             command=measurement.command,
             finished=measurement.finished,
+            limit_bytes=self._limit_bytes,
         )
 
 

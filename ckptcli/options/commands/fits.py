@@ -7,12 +7,17 @@ from ckptcli.options.measuring import DeviceMemoryOptions, RoundOptions
 from ckptcli.options.option import option
 from ckptcli.options.output import JsonOptions, QuietOptions, ScreenOptions
 from ckptcli.options.program import (
+    BlockOptions,
     ConfigOptions,
     DeviceOptions,
     GradientOptions,
+    InputOptions,
     MemoryCheckOptions,
+    PeerOptions,
     ProgramOptions,
+    ShapeOptions,
     StrategyOptions,
+    TrainingOptions,
 )
 from ckptcli.options.sweeping import ResultOptions
 from ckptcli.options.workload import WorkloadOptions
@@ -23,10 +28,24 @@ _ONCE = "it is what this command is for"
 class OverOptions(Options):
     """What is made as large as fits."""
 
-    over: str = option(
-        "n",
-        "The size that is made as large as fits.",
-        choices=("n", "layers", "batch", "steps", "chi"),
+    over: str | None = option(
+        None,
+        "What is made as large as fits: n, layers, batch, steps, chi; of a module a keyword of "
+        "MAKE.",
+        metavar="NAME",
+        default_text="n",
+        not_in_settings=_ONCE,
+    )
+    multiple_of: int = option(
+        1,
+        "Look at multiples of this alone, as for a width that heads divide.",
+        metavar="M",
+        at_least=1,
+        not_in_settings=_ONCE,
+    )
+    no_plan: bool = option(
+        False,
+        "Leave out the row of the best plan, which takes a plan for each size.",
         not_in_settings=_ONCE,
     )
 
@@ -43,6 +62,14 @@ class FitsOptions(Options):
     program: ProgramOptions = group(ProgramOptions)
     workload: WorkloadOptions = group(WorkloadOptions)
     device: DeviceOptions = group(DeviceOptions)
+    peers: PeerOptions = group(
+        PeerOptions,
+        engine_names={"help": "With --module: the library that the module is of, torch."},
+    )
+    blocks: BlockOptions = group(BlockOptions)
+    inputs: InputOptions = group(InputOptions)
+    shapes: ShapeOptions = group(ShapeOptions)
+    training: TrainingOptions = group(TrainingOptions)
     gradients: GradientOptions = group(GradientOptions)
     rounds: RoundOptions = group(
         RoundOptions,

@@ -32,8 +32,8 @@ from ckptcli.options.program import (
 from ckptcli.options.workload import WorkloadOptions
 
 
-class RunOptions(Options):
-    """`ckpt run`."""
+class PointOptions(Options):
+    """What measures one point, alone or among those of a sweep."""
 
     strategies: StrategyOptions = group(StrategyOptions)
     program: ProgramOptions = group(ProgramOptions)
@@ -55,10 +55,15 @@ class RunOptions(Options):
     )
     export: ExportOptions = group(ExportOptions)
     screen: ScreenOptions = group(ScreenOptions)
-    details: VerboseOptions = group(VerboseOptions)
     notes: QuietOptions = group(QuietOptions, quiet={"help": "No progress, no warnings."})
     gates: GateOptions = group(GateOptions)
     strictness: StrictOptions = group(StrictOptions)
     fault: FaultOptions = group(FaultOptions)
     memory: MemoryCheckOptions = group(MemoryCheckOptions)
     settings: ConfigOptions = group(ConfigOptions)
+
+
+class RunOptions(PointOptions):
+    """`ckpt run`."""
+
+    details: VerboseOptions = group(VerboseOptions)
