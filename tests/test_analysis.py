@@ -188,6 +188,26 @@ def test_precedence_and_the_two_percent(held: int, peak: int, word: str) -> None
     assert made(held, peak) == word
 
 
+@pytest.mark.parametrize(
+    ("held", "peak", "why"),
+    [
+        (1000, 1000, "the compiled program holds as much and peaks as high"),
+        (1300, 1000, "the compiler holds other values than the ops do one by one"),
+    ],
+)
+def test_what_is_compiled_has_no_checkpoint_to_make_larger(held: int, peak: int, why: str) -> None:
+    own = with_totals(balanced_record(), held * 1000, peak * 2000)
+    base = with_totals(none_record(), 10**6, 2 * 10**6)
+    assert own.memory is not None
+    assert base.memory is not None
+    memory = replace(own.memory, saved_bytes=base.memory.saved_bytes)
+    own = replace(own, memory=memory, trace=None, compile_s=1.0)
+    found = judge(own, base, replace(run_record(), children=("0", "1")))
+    assert found is not None
+    assert why in found.reason
+    assert found.reason.endswith("smaller share of activations (-s compile:budget=0.5)")
+
+
 def test_both_ways_of_being_worse_are_said() -> None:
     own = with_totals(balanced_record(), 3 * TENSOR, 4 * TENSOR)
     reference = with_totals(none_record(), 2 * TENSOR, 2 * TENSOR)

@@ -24,6 +24,7 @@ MOSTLY = 0.9
 NOTHING_HELD = "nothing to drop: backward needs no intermediate value"
 _LARGER = "checkpoint larger blocks (-s remat:every=K, or --blocks CLASS)"
 _BLOCKS = "checkpoint larger blocks: put layers into modules, each of which is one child"
+_SMALLER_SHARE = "let it keep a smaller share of activations (-s compile:budget=0.5)"
 
 Pair = tuple[int, int]
 """A figure of the row, and of what it is held against."""
@@ -44,14 +45,14 @@ def judge(row: Row, base: Row, record: RunRecord) -> Judgement | None:
         return compiled
     held, peak = _held(now, before), (now.peak_bytes or 0, before.peak_bytes or 0)
     if _is_more(*held) or _is_more(*peak):
-        reason = _workspace_reason(now, before, held, peak) or _worse_reason(held, peak)
-        return Judgement("worse", reason + _advice(now, record))
+        reason = _workspace_reason(now, before, held, peak) or _worse_reason(row, held, peak)
+        return Judgement("worse", reason + _advice(row, now, record))
     if _is_less(*peak):
         return Judgement("effective", f"peak {units.change(*peak)}")
     if _is_less(*held):
-        advice = _advice(now, record) if _most_is_held(now, before) else ""
+        advice = _advice(row, now, record) if _most_is_held(now, before) else ""
         return Judgement("held only", _held_only_reason(now, held) + advice)
-    advice = _advice(now, record) if before.saved_bytes else ""
+    advice = _advice(row, now, record) if before.saved_bytes else ""
     return Judgement("no effect", _no_effect_reason(row, base) + advice)
 
 
@@ -107,15 +108,18 @@ def _workspace_reason(now: Memory, before: Memory, held: Pair, peak: Pair) -> st
     )
 
 
-def _worse_reason(held: Pair, peak: Pair) -> str:
+def _worse_reason(row: Row, held: Pair, peak: Pair) -> str:
     parts = []
     if _is_more(*held):
         parts.append(f"has {units.change(*held)} in use after forward")
     if _is_more(*peak):
         parts.append(f"peaks {units.change(*peak)}")
-    return (
-        " and ".join(parts) + ": a strategy that recomputes keeps the inputs of what it recomputes"
+    why = (
+        "a strategy that recomputes keeps the inputs of what it recomputes"
+        if row.compile_s is None
+        else "the compiler holds other values than the ops do one by one"
     )
+    return f"{' and '.join(parts)}: {why}"
 
 
 def _held_only_reason(memory: Memory, held: Pair) -> str:
@@ -149,6 +153,8 @@ def _no_effect_elsewhere(row: Row, base: Row) -> str:
     now, before = row.memory.saved_bytes, base.memory.saved_bytes
     if _is_less(now, before):
         return f"what is held for backward, {units.change(now, before)}, is small beside the rest"
+    if row.compile_s is not None:
+        return "the compiled program holds as much and peaks as high"
     return "the inputs that checkpoints keep are as large as what they spare"
 
 
@@ -167,12 +173,14 @@ def all_fixed(memory: Memory) -> str | None:
     )
 
 
-def _advice(now: Memory, record: RunRecord) -> str:
-    """What to do with a module of the user's own where checkpoints spare nothing; nothing where
-    nothing can be done, which its reading says.
+def _advice(row: Row, now: Memory, record: RunRecord) -> str:
+    """What to do with a module of the user's own where a row spares nothing; nothing where nothing
+    can be done, which its reading says.
     """
     if not record.children or all_fixed(now) is not None:
         return ""
+    if row.compile_s is not None:
+        return f"; {_SMALLER_SHARE}"
     return f"; {_LARGER if record.workload.get('has_caller') else _BLOCKS}"
 
 

@@ -65,7 +65,8 @@ def network_of(strategy: ModuleStrategy, plain: UserModule, trial: Trial, seed: 
 def _compiled(strategy: ModuleStrategy, plain: UserModule, trial: Trial, seed: int) -> Opened:
     network = CompiledNetwork(another(plain, seed, trial.can_share), seed, strategy.budget)
     graphs = count(network.graphs, "graph")
-    what = f"torch.compile, {graphs} of the module with the checkpoints that it makes itself"
+    own = " with the checkpoints that it makes itself" if trial.own_checkpoints else ""
+    what = f"torch.compile, {graphs} of the module{own}"
     return Opened(network, what, compile_s=network.compile_s)
 
 

@@ -332,11 +332,14 @@ def _engine_readings(row: Row, record: RunRecord) -> Iterator[str]:
         word = row.own_ratio.verdict
         yield f"{ratio_interval(row.own_ratio)} the time of ckpt's {row.strategy}: {word}"
     if row.compile_s is not None and row.memory is not None and row.compiled is None:
-        planned = units.size(row.memory.compiled_temp_bytes)
-        yield (
-            f"compiled in {units.duration(row.compile_s)}, in no time above; the compiler planned "
-            f"{planned} of temporaries for the whole program"
+        planned_bytes = row.memory.compiled_temp_bytes
+        planned = (
+            ""
+            if planned_bytes is None
+            else f"; the compiler planned {units.size(planned_bytes)} of temporaries for the whole "
+            "program"
         )
+        yield f"compiled in {units.duration(row.compile_s)}, in no time above{planned}"
 
 
 def _is_said(known: Agreement, row: Row, record: RunRecord) -> bool:
