@@ -36,6 +36,8 @@ def test_a_plan_that_is_run_takes_what_was_predicted(capsys: pytest.CaptureFixtu
         assert found["measured"]["peak_bytes"] == found["peak"] <= 9 * 1024
         assert found["measured"]["within_budget"]
         assert found["measured"]["gradients_equal"]
+        assert found["time_s"] > found["none_time_s"] > 0 < found["measured"]["time_s"]
+        assert found["limited_by"][0] == "the budget"
         assert found["covers"]["gradients"] == ("consumed" if "--consume-grads" in more else "kept")
 
 
@@ -46,9 +48,24 @@ def test_the_screen_says_what_is_held_and_what_a_budget_covers(
     screen = capsys.readouterr().out
     assert "a budget covers all that the pass adds above 4.0 KiB of parameters and input" in screen
     assert "p of layer 0 (1.0 KiB): needed by the backward step of h of layer 0" in screen
+    assert "rebuilding costs one matmul: 8,192 operations, " in screen
+    assert "limited by the budget; the order of the tape's gradients" in screen
+    assert "predicted time" in screen
     assert "measured: peak" in screen
     assert "as predicted" in screen
+    assert "times the predicted, " in screen
     assert "gradients identical" in screen
+
+
+def test_a_budget_that_is_enough_for_everything_limits_nothing(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert plan("--budget", "1e30", "--width", "200") == 0
+    screen = capsys.readouterr().out
+    assert "nothing computed again" in screen
+    assert "1.00 times none's" in screen
+    assert "every value is held" in screen
+    assert "limited by" not in screen
 
 
 def test_a_budget_below_the_floor_ends_with_1_and_says_what_sets_it(
@@ -92,6 +109,23 @@ def test_a_graph_file_gives_the_same_plan_without_the_program(
     assert "--run needs the program" in capsys.readouterr().err
 
 
+def test_a_graph_without_times_is_planned_by_operations_alone(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert plan("--budget", "9KiB", "--export-graph", "graph.json") == 0
+    graph = json.loads(Path("graph.json").read_text(encoding="utf-8"))
+    Path("graph.json").write_text(json.dumps({**graph, "step_times_s": []}), encoding="utf-8")
+    capsys.readouterr()
+    words = ["plan", "-q", "--graph", "graph.json", "--budget", "9KiB"]
+    assert run_command([*words, "--json"]) == 0
+    found = printed(capsys)
+    assert found["time_s"] is found["none_time_s"] is found["named"][0]["time_s"] is None
+    assert run_command(words) == 0
+    assert "time" not in capsys.readouterr().out
+    assert run_command([*words, "--cost", "time"]) == 2
+    assert "was not timed" in capsys.readouterr().err
+
+
 def test_a_graph_file_that_is_none_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     Path("graph.json").write_text('{"kind": "program", "title": 3}', encoding="utf-8")
     assert run_command(["plan", "--graph", "graph.json", "--budget", "9KiB"]) == 2
@@ -103,7 +137,10 @@ def test_the_frontier_has_the_strategies_and_says_which_are_beaten(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert plan("--pareto", "--json") == 0
-    points = printed(capsys)["pareto"]
+    found = printed(capsys)
+    assert found["cost_unit"] == "time"
+    points = found["pareto"]
+    assert all(point["time_s"] >= found["none_time_s"] * 0.999 for point in points)
     plans = [point for point in points if not point["name"]]
     peaks = [point["peak_bytes"] for point in plans]
     costs = [point["cost"] for point in plans]

@@ -47,7 +47,7 @@ def _request(module: ModuleRequest, options: PlanOptions) -> PlanRequest:
         raise UsageError("--run needs values, and --fake has none", "leave out one of them")
     module = replace(module, accumulate=options.training.accumulate)
     is_fake, seed = options.shapes.is_fake, options.workload.seed
-    return PlanRequest(module, budget, asked.cost_name, is_fake, seed, memory_bytes)
+    return PlanRequest(module, budget, asked.cost_name or "flops", is_fake, seed, memory_bytes)
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ckptcli.planning.planners.base import Deadline
     from ckptcli.planning.problems.program import ProgramProblem
     from ckptcli.planning.tape.choice import Choice, Named
+    from ckptcli.planning.tape.cost_graph import CostGraph
     from ckptcli.planning.tape.frontier import Point
     from ckptcli.planning.tape.measured import Measured
     from ckptcli.report.output import OutputFile
@@ -62,7 +63,6 @@ def planned_graph(problem: ProgramProblem, options: PlanOptions, line: Line) -> 
     Raises:
         UsageError: it is to be run.
     """
-    from ckptcli.planning.problems.program import COSTS
     from ckptcli.simulation.simulator import Simulator
 
     asked = options.recorded
@@ -70,7 +70,7 @@ def planned_graph(problem: ProgramProblem, options: PlanOptions, line: Line) -> 
         raise UsageError(
             "--run needs the program, and --graph has what it costs", "use --workload instead"
         )
-    problem = replace(problem, cost_of=COSTS[asked.cost_name])
+    problem = _problem(problem.graph, options)
     answer = _Planning(options).answer(problem, Simulator(problem.graph).named(), None)
     lost = "--consume-grads has no effect on --graph: it was recorded so, or not"
     return replace(answer, notes=[lost] if "consume_grads" in line.given else [])
@@ -80,27 +80,45 @@ def _recorded(
     workload: Workload, backend: Backend, options: PlanOptions, file: OutputFile | None
 ) -> tuple[ProgramProblem, Sequence[Named]]:
     """The program as a problem, and what named strategies take."""
-    from ckptcli.planning.problems.program import COSTS, ProgramProblem
+    from ckptcli.measure.rounds import collector_off
     from ckptcli.simulation.graph_file import written
     from ckptcli.simulation.recorder import record
     from ckptcli.simulation.simulator import Simulator
     from ckptcli.simulation.timing import timed
 
-    asked = options.recorded
     graph = record(workload, backend, options.gradients.consume_grads)
-    if asked.cost_name == "time" or file is not None:
+    with collector_off():
         graph = timed(graph, workload, backend)
     if file is not None:
         file.write(json.dumps(written(graph)) + "\n")
-    return ProgramProblem(graph, COSTS[asked.cost_name]), Simulator(graph).named()
+    return _problem(graph, options), Simulator(graph).named()
+
+
+def _problem(graph: CostGraph, options: PlanOptions) -> ProgramProblem:
+    """The program with the cost of the options: operations, which are the same on every machine,
+    but for a frontier.
+
+    Raises:
+        UsageError: the cost is time, and the program was not timed.
+    """
+    from ckptcli.planning.problems.program import COSTS, ProgramProblem
+
+    name = options.recorded.cost_name
+    if name == "time" and not graph.is_timed:
+        raise UsageError(
+            f"--cost time: {graph.title} was not timed, or does something else in each pass",
+            "use --cost flops",
+        )
+    if name is None:
+        name = "time" if options.recorded.pareto and graph.is_timed else "flops"
+    return ProgramProblem(graph, COSTS[name])
 
 
 @dataclass(frozen=True)
 class PlannedProgram(Planned):
-    """The plan for a program; see `Planned`. Costs are in `cost_name`."""
+    """The plan for a program; see `Planned`."""
 
     choice: Choice
-    cost_name: str
     measured: Measured | None
     points: Sequence[Point] | None
     notes: Sequence[str] = ()
@@ -132,12 +150,12 @@ class PlannedProgram(Planned):
     def _object(self, points: Sequence[Point] | None) -> dict[str, Any]:
         from ckptcli.planning.tape.choice_json import choice_object
 
-        return choice_object(self.choice, self.cost_name, self.measured, points)
+        return choice_object(self.choice, self.measured, points)
 
     def render(self, screen: Screen) -> str:
         from ckptcli.report.program_plan import render_choice
 
-        return render_choice(self.choice, self.cost_name, self.measured, self.points, screen)
+        return render_choice(self.choice, self.measured, self.points, screen)
 
 
 class _Planning:
@@ -167,7 +185,7 @@ class _Planning:
         measured = None
         if options.recorded.run and program is not None and choice.tape is not None:
             measured = self._measure(choice, *program)
-        return PlannedProgram(choice, options.recorded.cost_name, measured, points)
+        return PlannedProgram(choice, measured, points)
 
     def _deadline(self) -> Deadline:
         """Only where it was asked for: without it the same budget gives the same plan."""

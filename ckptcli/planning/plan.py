@@ -14,6 +14,7 @@ from ckptcli.planning.play.base import Runs
 from ckptcli.planning.problems.base import Number, Problem
 
 SCHEMA = "ckpt.plan/1"
+BUDGET = "the budget"
 MOST_ACTIONS = 100_000
 """A plan of more is not written out unless that is asked for."""
 
@@ -78,3 +79,13 @@ class Plan:
     limits: tuple[str, ...] = ()
     saved: tuple[str, ...] | None = None
     attempts: tuple[Attempt, ...] = ()
+
+    @property
+    def limited_by(self) -> tuple[str, ...]:
+        """Why nothing cheaper is answered: the budget, and what `limits` has; none where nothing is
+        computed again.
+        """
+        if self.feasible and not self.recomputed:
+            return ()
+        budget = () if self.budget is None else (BUDGET,)
+        return (*budget, *self.limits)

@@ -28,6 +28,7 @@ def plan_object(plan: Plan) -> dict[str, Any]:
         "lower_bound": plan.lower_bound,
         "proved_optimal": plan.proved_optimal,
         "limits": list(plan.limits),
+        "limited_by": list(plan.limited_by),
         "saved": None if plan.saved is None else list(plan.saved),
         "planners": [
             {"planner": a.planner, "cost": a.cost, "peak": a.peak, "note": a.note}

@@ -43,8 +43,8 @@ def _sentences(plan: Plan) -> Iterator[str]:
     yield from _least(plan)
     if plan.saved is not None:
         yield f"kept for backward: {_listed(plan.saved) or 'nothing'}"
-    if plan.limits:
-        yield f"limited by {'; '.join(plan.limits)}"
+    if plan.limited_by:
+        yield f"limited by {'; '.join(plan.limited_by)}"
 
 
 def _in_short(summary: Summary) -> Iterator[str]:

@@ -20,24 +20,25 @@ from ckptcli.report.screen import Screen
 NAMED = (
     Column("strategy", 0, "text"),
     Column("peak", 1),
-    Column("holds", 3),
+    Column("holds", 4),
     Column("extra cost", 2),
-    Column("", 4, "text"),
+    Column("predicted time", 3, short="time"),
+    Column("", 5, "text"),
 )
+UNTIMED = tuple(column for column in NAMED if column.short != "time")
 MOST_REASONS = 40
 PLOT_ROWS, PLOT_COLUMNS = 12, 60
 
 
 def render_choice(
     choice: Choice,
-    cost: str,
     measured: Measured | None,
     points: Sequence[Point] | None,
     screen: Screen,
 ) -> str:
-    """The whole screen, ready to print; `cost` is what costs count."""
+    """The whole screen, ready to print."""
     parts: list[str | Text | Table] = [
-        screen.wrapped(line) for line in _sentences(choice, cost, measured)
+        screen.wrapped(line) for line in _sentences(choice, measured)
     ]
     reasons = choice.reasons() if points is None else ()
     if reasons:
@@ -52,28 +53,42 @@ def render_choice(
     return screen.render(*parts)
 
 
-def _sentences(choice: Choice, cost: str, measured: Measured | None) -> Iterator[str]:
+def _sentences(choice: Choice, measured: Measured | None) -> Iterator[str]:
     plan, graph = choice.plan, choice.problem.graph
     allowed = "" if plan.budget is None else f" within {units.size(plan.budget)}"
     if not plan.feasible:
         yield f"{choice.problem.title}{allowed}: no plan was found"
     else:
-        extra = _share(plan.recomputed or 0, choice)
+        again = "nothing"
+        if plan.recomputed:
+            again = f"{_share(plan.recomputed, choice)} of the forward pass"
         yield (
             f"{choice.problem.title}{allowed}: peak {units.size(plan.peak)} ({plan.peak} bytes), "
-            f"{extra} of the forward pass computed again, by {plan.planner}"
+            f"{again} computed again, by {plan.planner}"
         )
+    if choice.time_s is not None:
+        yield f"predicted time {_predicted(choice, choice.time_s)}"
     yield (
         f"a budget covers all that the pass adds above {units.size(graph.base_bytes)} of "
         f"parameters and input: values, gradients ({_gradients(graph.consumes)}), "
         f"{'the workspace of kernels' if choice.problem.with_workspace else 'no workspace'}; cost "
-        f"is {_COSTS[cost]}"
+        f"is {_COSTS[choice.problem.cost_name]}"
     )
     if choice.limit is not None:
         yield limit_sentence(choice.limit)
     yield from _bounds(choice)
     if measured is not None:
         yield _measured(choice, measured)
+
+
+def _predicted(choice: Choice, time_s: float) -> str:
+    """`1.20ms a pass, 1.06 times none's: ...`."""
+    none_s = choice.problem.once_time_s
+    beside = f", {time_s / none_s:.2f} times none's" if none_s else ""
+    return (
+        f"{units.duration(time_s)} a pass{beside}: what it executes forward, backward and again, "
+        "added up"
+    )
 
 
 _COSTS = {
@@ -89,12 +104,12 @@ def _gradients(consumes: bool) -> str:
 
 def _bounds(choice: Choice) -> Iterator[str]:
     plan = choice.plan
-    if plan.feasible and plan.proved_optimal:
-        yield "no plan in the order of gradients costs less"
-    elif plan.feasible and plan.lower_bound is not None and plan.cost is not None:
-        yield f"no plan costs less than {_share(plan.lower_bound, choice)} of the forward pass"
-    if plan.limits and not plan.proved_optimal:
-        yield f"limited by {'; '.join(plan.limits)}"
+    if plan.feasible and plan.proved_optimal and plan.recomputed:
+        yield "no plan in the order of the tape's gradients costs less"
+    elif plan.feasible and plan.lower_bound is not None and plan.recomputed:
+        yield f"no plan computes less than {_extra(plan.lower_bound, choice)} again"
+    if choice.limited_by:
+        yield f"limited by {'; '.join(choice.limited_by)}"
     if plan.min_budget is not None and not plan.feasible:
         known = "is" if plan.min_budget_proved else "that a plan was found for is"
         yield f"the smallest budget {known} {units.size(plan.min_budget)} ({plan.min_budget} bytes)"
@@ -114,8 +129,10 @@ def _measured(choice: Choice, measured: Measured) -> str:
     plan = choice.plan
     same = "as predicted" if measured.peak_bytes == plan.peak else f"predicted {plan.peak} bytes"
     beside = ""
+    if choice.time_s:
+        beside = f" a pass, {measured.time_s / choice.time_s:.2f} times the predicted"
     if measured.none_time_s:
-        beside = f", {measured.time_s / measured.none_time_s:.2f} times none's"
+        beside += f", {measured.time_s / measured.none_time_s:.2f} times none's"
     equal = {True: "; gradients identical", False: "; gradients DIFFER", None: ""}
     within = "" if measured.within_budget else ", above the budget"
     return (
@@ -136,26 +153,38 @@ def _extra(cost: Number, choice: Choice) -> str:
 
 def _named(choice: Choice) -> cells.Table:
     """Every named strategy, and whether it fits."""
-    budget = choice.plan.budget
+    problem, budget = choice.problem, choice.plan.budget
     rows = []
     for named in choice.named:
-        peak = named.peak_bytes if choice.problem.with_workspace else named.ledger_bytes
+        peak = named.peak_bytes if problem.with_workspace else named.ledger_bytes
         word = "" if budget is None else "fits" if peak <= budget else "does not fit"
-        figures = (units.size(peak), units.size(named.held_bytes))
-        extra = _extra(named.cost(choice.problem), choice)
-        rows.append([Cell(text) for text in (named.name, *figures, extra, word)])
-    return cells.Table(NAMED, rows)
+        point = Point(
+            named.name, peak, named.held_bytes, named.cost(problem), named.time_s(problem)
+        )
+        rows.append((point, word))
+    return _table(choice, rows)
 
 
 def _frontier(choice: Choice, points: Sequence[Point]) -> cells.Table:
     """Plans and strategies by peak."""
-    rows = []
-    for point in points:
-        word = "dominated" if point.is_dominated else ""
-        figures = (units.size(point.peak_bytes), units.size(point.held_bytes))
-        texts = (point.name or "plan", *figures, _extra(point.cost, choice), word)
-        rows.append([Cell(text) for text in texts])
-    return cells.Table(NAMED, rows)
+    return _table(choice, [(p, "dominated" if p.is_dominated else "") for p in points])
+
+
+def _table(choice: Choice, rows: Sequence[tuple[Point, str]]) -> cells.Table:
+    """A row a point, with a word about it."""
+    scale = units.time_scale(point.time_s for point, _ in rows)
+    return cells.Table(
+        NAMED if choice.problem.graph.is_timed else UNTIMED,
+        [[Cell(text) for text in _texts(choice, point, word, scale)] for point, word in rows],
+    )
+
+
+def _texts(choice: Choice, point: Point, word: str, scale: units.TimeScale | None) -> Iterator[str]:
+    yield from (point.name or "plan", units.size(point.peak_bytes), units.size(point.held_bytes))
+    yield _extra(point.cost, choice)
+    if point.time_s is not None:
+        yield units.duration(point.time_s, scale)
+    yield word
 
 
 def _plot(choice: Choice, points: Sequence[Point]) -> list[str]:

@@ -15,6 +15,7 @@ import weakref
 from typing import Any, ClassVar
 
 from ckptcli.autodiff.device import Device
+from ckptcli.autodiff.gradients import Gradients
 from ckptcli.autodiff.tensor import Tensor
 from ckptcli.backends.base import Backend, Namespace
 from ckptcli.checkpoint.program_watcher import ProgramWatcher
@@ -100,7 +101,13 @@ def record(workload: Workload, backend: Backend, consumes: bool = False) -> Cost
         forward=tuple(forward.actions),
         before=tuple(backward.before),
         steps={step_id: tuple(items) for step_id, items in backward.steps.items()},
+        step_times_s={},
     )
+
+
+def whole_backward(result: ForwardResult, consumes: bool) -> Gradients:
+    """The second half of a pass; gradients of leaves that it consumes it lets go of at once."""
+    return result.root.backward(_let_go if consumes else None)
 
 
 def _device(
@@ -275,7 +282,7 @@ class _BackwardRecorder:
 
     def run(self, result: ForwardResult, consumes: bool) -> None:
         """The backward pass; its last stretch ends with it."""
-        gradients = result.root.backward(_let_go) if consumes else result.root.backward()
+        gradients = whole_backward(result, consumes)
         self._flush()
         del gradients
 

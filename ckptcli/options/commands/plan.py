@@ -95,11 +95,12 @@ class OptimizerOptions(Options):
 class RecordedOptions(Options):
     """How a program is planned for, and what is done with its plan."""
 
-    cost_name: str = option(
-        "flops",
+    cost_name: str | None = option(
+        None,
         "What computing again costs: operations, the time of each op, or their number.",
         key="cost",
         choices=("flops", "time", "count"),
+        default_text="flops; of a program with --pareto time",
         not_in_settings=_ONCE,
     )
     run: bool = option(

@@ -37,7 +37,7 @@ class TapeExact(Planner):
         found = search.run(_after(MOST_STATES, request))
         bound = problem.base_cost + found.lower_bound
         if found.schedule is None:
-            limits = () if found.is_complete else ("the number of states",)
+            limits = () if found.is_complete else (request.limit,)
             return Draft(lower_bound=bound, limits=limits)
         return Draft(found.schedule.actions, lower_bound=bound)
 

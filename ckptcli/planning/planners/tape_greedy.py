@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from ckptcli.planning.planners.base import Draft, Floor, Planner, Request
+from ckptcli.planning.planners.base import TIME, Draft, Floor, Planner, Request
 from ckptcli.planning.planners.registry import register
 from ckptcli.planning.problems.program import UNBOUNDED_BYTES, ProgramProblem
 from ckptcli.planning.tape.greedy import Greedy
+
+PROVES_NOTHING = "a search that proves nothing"
 
 
 @register
@@ -24,7 +26,8 @@ class TapeGreedy(Planner):
         search = Greedy(problem.player, budget, lambda: request.deadline.passed)
         tried = search.run()
         actions = None if tried is None else tried.schedule.actions
-        return Draft(actions, min_budget=_least(search), limits=("a search that proves nothing",))
+        ended = (TIME,) if request.deadline.passed else ()
+        return Draft(actions, min_budget=_least(search), limits=(PROVES_NOTHING, *ended))
 
     def smallest(self, problem: ProgramProblem, request: Request, floor: Floor | None) -> Draft:
         """The smallest peak of what named strategies hold, with every window."""

@@ -6,7 +6,7 @@ The order of gradients is the tape's.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import ClassVar
@@ -50,6 +50,11 @@ class ProgramProblem:
     unit: ClassVar[str] = "bytes above parameters and input"
 
     @property
+    def cost_name(self) -> str:
+        """What costs count, by its name; "" for a measure of the caller's own."""
+        return next((name for name, cost_of in COSTS.items() if cost_of is self.cost_of), "")
+
+    @property
     def base_cost(self) -> Number:
         """Of the forward pass."""
         return sum(self.model.costs[node.id] for node in self.graph.nodes if node.op)
@@ -58,6 +63,22 @@ class ProgramProblem:
     def title(self) -> str:
         """`n = 64, layers = 8 (23 values)`."""
         return f"{self.graph.title} ({len(self.model.values)} values)"
+
+    @cached_property
+    def once_time_s(self) -> float | None:
+        """Predicted seconds of a pass that computes everything once; None if it was not timed."""
+        if not self.graph.is_timed:
+            return None
+        forward_s = sum(node.time_s for node in self.graph.nodes)
+        return forward_s + sum(self.graph.step_times_s.values())
+
+    def time_s(self, again: Iterable[int]) -> float | None:
+        """Predicted seconds of a pass that computes these nodes again: of all that it executes,
+        added up; None where the program was not timed.
+        """
+        if self.once_time_s is None:
+            return None
+        return self.once_time_s + sum(self.graph.nodes[node].time_s for node in again)
 
     @cached_property
     def model(self) -> TapeModel:

@@ -5,8 +5,9 @@ Invariant: a plan costs no more than any named strategy that fits.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from ckptcli import units
 from ckptcli.errors import PlanError
@@ -17,10 +18,13 @@ from ckptcli.planning.planners.base import Deadline, Request
 from ckptcli.planning.planners.registry import AUTO
 from ckptcli.planning.problems.base import Number
 from ckptcli.planning.problems.program import ProgramProblem
-from ckptcli.planning.tape.names import value_names
 from ckptcli.planning.tape.plan_file import TapePlan
 from ckptcli.planning.tape.program import loaded_count, program_made
-from ckptcli.planning.tape.schedule import Schedule, schedule_of
+from ckptcli.planning.tape.reasons import schedule_reasons
+from ckptcli.planning.tape.schedule import schedule_of
+
+ORDER = "the order of the tape's gradients"
+"""A flat program may have another, and what its plans cost nobody looks at."""
 
 UNHURRIED = Deadline()
 """Searches end by what they have looked at, so that the same budget gives the same plan."""
@@ -49,8 +53,14 @@ class Named:
         costs = problem.model.costs
         return problem.base_cost + sum(costs[node] * n for node, n in self.again.items())
 
+    def time_s(self, problem: ProgramProblem) -> float | None:
+        """Predicted seconds of a pass, without what opening and closing regions takes; None where
+        the program was not timed.
+        """
+        return problem.time_s(node for node, n in self.again.items() for _ in range(n))
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(frozen=True)
 class Choice:
     """A plan, and what executes it.
 
@@ -72,7 +82,27 @@ class Choice:
         """Why each value is held, and what is computed again, for people."""
         if self.tape is None:
             return ()
-        return tuple(_reasons(self.problem, self.tape))
+        if self.tape.schedule is None:
+            named = f"the strategy `{self.tape.strategy}`"
+            return (f"{named} is the cheapest that was found within the budget",)
+        return tuple(schedule_reasons(self.problem, self.tape.schedule))
+
+    @property
+    def limited_by(self) -> tuple[str, ...]:
+        """Why nothing cheaper is answered; none where nothing is computed again."""
+        found = self.plan.limited_by
+        return (*found, ORDER) if found else ()
+
+    @cached_property
+    def time_s(self) -> float | None:
+        """Predicted seconds of a pass of the plan; None without a plan, or where the program was
+        not timed.
+        """
+        if self.tape is None:
+            return None
+        if self.tape.schedule is not None:
+            return self.problem.time_s(self.tape.schedule.computations())
+        return next(n.time_s(self.problem) for n in self.named if n.name == self.tape.strategy)
 
 
 def choose(
@@ -152,32 +182,3 @@ def _named_plan(problem: ProgramProblem, plan: Plan, named: Named) -> Plan:
         proved_optimal=plan.lower_bound is not None and cost <= plan.lower_bound,
         attempts=(*plan.attempts, attempt),
     )
-
-
-def _reasons(problem: ProgramProblem, tape: TapePlan) -> Iterator[str]:
-    if tape.schedule is None:
-        yield f"the strategy `{tape.strategy}` is the cheapest that was found within the budget"
-        return
-    yield from _held_reasons(problem, tape.schedule)
-    count = sum(1 for _ in tape.schedule.computations())
-    yield f"{count} computations again, of {len(tape.schedule.computed)} values"
-
-
-def _held_reasons(problem: ProgramProblem, schedule: Schedule) -> Iterator[str]:
-    """A line a held value: which step needs it first, and what it would cost to compute again."""
-    model = problem.model
-    names = value_names(problem.graph)
-    first_step: dict[int, int] = {}
-    for retrieval in schedule.retrievals:
-        first_step.setdefault(retrieval.node, retrieval.step)
-    for node in sorted(schedule.held):
-        step = first_step.get(node)
-        need = (
-            "needed to compute others again"
-            if step is None
-            else f"needed by the backward step of {names[step]}"
-        )
-        size = units.size(model.memory_bytes(node))
-        cost = problem.graph.nodes[node].flops
-        rebuilding = f"computing it again takes {cost:,} operations" if cost else "a view"
-        yield f"{names[node]} ({size}): {need}; {rebuilding}"

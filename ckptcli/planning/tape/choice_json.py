@@ -13,15 +13,18 @@ from ckptcli.planning.tape.measured import Measured
 
 
 def choice_object(
-    choice: Choice, cost: str, measured: Measured | None, points: Sequence[Point] | None
+    choice: Choice, measured: Measured | None, points: Sequence[Point] | None
 ) -> dict[str, Any]:
-    """The object without its actions; `cost` is what costs count."""
+    """The object without its actions."""
     graph = choice.problem.graph
     tape = choice.tape
     return {
         **plan_object(choice.plan),
         "title": graph.title,
-        "cost_unit": cost,
+        "cost_unit": choice.problem.cost_name,
+        "limited_by": list(choice.limited_by),
+        "time_s": choice.time_s,
+        "none_time_s": choice.problem.once_time_s,
         "covers": {
             "above_bytes": graph.base_bytes,
             "gradients": "consumed" if graph.consumes else "kept",
@@ -37,6 +40,7 @@ def choice_object(
                 "ledger_peak": named.ledger_bytes,
                 "held": named.held_bytes,
                 "cost": named.cost(choice.problem),
+                "time_s": named.time_s(choice.problem),
             }
             for named in choice.named
         ],

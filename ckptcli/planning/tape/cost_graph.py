@@ -179,7 +179,7 @@ class CostNode:
         needed: ids of the values that its backward step retrieves, in order; () without a step.
         again: what computing it again takes beside the value itself.
         flops, moved_bytes: of one evaluation.
-        time_s: of one evaluation, seconds; 0 where it was not timed.
+        time_s: of one evaluation, or of making a leaf, seconds; 0 where it was not timed.
         free_signs: columns of a decomposition whose sign is free.
         source: the line of the program, `FILE:LINE`.
         facts: of its op; None for a leaf.
@@ -220,6 +220,8 @@ class CostGraph:
         load, forward: the actions before the forward pass, and of it.
         before: what the backward pass takes before its first step.
         steps: node id -> its backward step, in the order in which steps run.
+        step_times_s: of each step its seconds, what it retrieves computed before; empty where the
+            program was not timed.
     """
 
     title: str
@@ -234,3 +236,9 @@ class CostGraph:
     forward: tuple[Action, ...]
     before: tuple[StepItem, ...]
     steps: dict[int, tuple[StepItem, ...]]
+    step_times_s: dict[int, float]
+
+    @property
+    def is_timed(self) -> bool:
+        """Whether it says how long things take."""
+        return bool(self.step_times_s)

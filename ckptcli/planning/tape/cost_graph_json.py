@@ -49,6 +49,7 @@ ENTRIES = (
     "forward",
     "before",
     "steps",
+    "step_times_s",
 )
 
 _ACTIONS: dict[str, Callable[..., Action]] = {
@@ -93,6 +94,7 @@ def graph_to_json(graph: CostGraph, policy_text: Callable[[Any], str | None]) ->
         "forward": [action(act) for act in graph.forward],
         "before": [_item(item) for item in graph.before],
         "steps": [[step, [_item(i) for i in items]] for step, items in graph.steps.items()],
+        "step_times_s": [list(entry) for entry in graph.step_times_s.items()],
     }
 
 
@@ -123,6 +125,7 @@ def graph_from_json(data: Mapping[str, Any], policy_of: Callable[[str | None], A
             forward=tuple(map(action, data["forward"])),
             before=tuple(map(_item_of, data["before"])),
             steps={step: tuple(map(_item_of, items)) for step, items in data["steps"]},
+            step_times_s=dict(data["step_times_s"]),
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise UsageError(

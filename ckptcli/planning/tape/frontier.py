@@ -7,7 +7,7 @@ another one beats in both are left out.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ckptcli.planning.problems.base import Number
 from ckptcli.planning.problems.program import ProgramProblem
@@ -28,6 +28,7 @@ class Point:
         name: the strategy's; "" for a plan.
         peak_bytes, held_bytes: above parameters and input, at the peak and after forward.
         cost: of all that is computed.
+        time_s: predicted seconds of a pass; None where the program was not timed.
         is_dominated: whether a point of the frontier needs less of both, or as much of one.
     """
 
@@ -35,6 +36,7 @@ class Point:
     peak_bytes: int
     held_bytes: int
     cost: Number
+    time_s: float | None
     is_dominated: bool = False
 
 
@@ -49,6 +51,7 @@ def frontier(
             strategy.peak_bytes if problem.with_workspace else strategy.ledger_bytes,
             strategy.held_bytes,
             strategy.cost(problem),
+            strategy.time_s(problem),
         )
         for strategy in named
     ]
@@ -69,8 +72,10 @@ def _points(problem: ProgramProblem, stop: Callable[[], bool]) -> list[Point]:
         search.run()
         for tried in search.all_tried():
             cost = problem.base_cost + tried.cost
-            point = Point("", tried.played.peak_bytes, tried.played.held_bytes, cost)
-            found.setdefault((point.peak_bytes, cost), point)
+            peak_bytes, held_bytes = tried.played.peak_bytes, tried.played.held_bytes
+            if (peak_bytes, cost) not in found:
+                time_s = problem.time_s(tried.schedule.computations())
+                found[peak_bytes, cost] = Point("", peak_bytes, held_bytes, cost, time_s)
     return list(found.values())
 
 
@@ -100,4 +105,4 @@ def _marked(point: Point, plans: Sequence[Point]) -> Point:
         and (plan.peak_bytes < point.peak_bytes or plan.cost < point.cost)
         for plan in plans
     )
-    return Point(point.name, point.peak_bytes, point.held_bytes, point.cost, beaten)
+    return replace(point, is_dominated=beaten)
