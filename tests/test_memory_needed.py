@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from typing import Any
 
 import pytest
@@ -88,11 +90,46 @@ def test_who_has_parameters_and_input_of_its_own(
         check_fits(workload, strategies, backend, engines, at_once=True)
 
 
-@pytest.mark.parametrize("command", ["run", "log", "saved", "check"])
+@pytest.mark.parametrize(
+    "command",
+    ["run", "run --consume-grads", "log", "saved", "check", "plan --budget 9MiB --consume-grads"],
+)
 def test_every_command_refuses_what_cannot_fit(
     command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(memory_needed, "available_bytes", lambda: 2**20)
-    words = [command, "-l", "2", "-n", "512"]
+    words = [*command.split(), "-l", "2", "-n", "512"]
     assert run_command(words) == 1
     assert "needs at least" in capsys.readouterr().err
+
+
+def test_consumed_gradients_need_less_room() -> None:
+    workload, backend = SiluWorkload(8, 32), FullDevice()
+    strategies = [parse_strategy("remat")]
+    consuming = workload.passing(consumes=True, replays=False)
+    backend.left_bytes = consuming.needed_bytes(["remat"])
+    check_fits(consuming, strategies, backend)
+    with pytest.raises(OutOfMemoryError):
+        check_fits(workload, strategies, backend)
+
+
+def test_a_strategy_that_records_needs_room_for_the_recording() -> None:
+    workload, backend = SiluWorkload(8, 32, 128), FullDevice()
+    backend.left_bytes = workload.needed_bytes(["balanced"]) - 1
+    check_fits(workload, [parse_strategy("remat")], backend)
+    with pytest.raises(OutOfMemoryError):
+        check_fits(workload, [parse_strategy("budget:1MiB")], backend)
+
+
+def test_a_plan_that_does_not_fit_is_not_run(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["plan", "-q", "-n", "16", "-l", "2", "--budget", "1MiB", "--run"]
+    assert run_command([*words, "--json"]) == 0
+    needed_bytes = 3 * 1024 + json.loads(capsys.readouterr().out)["peak"]
+    for left_bytes, code in ((needed_bytes, 0), (needed_bytes - 1, 1)):
+        monkeypatch.setattr(memory_needed, "available_bytes", lambda left=left_bytes: left)
+        assert run_command(words) == code
+    message = f"the plan of n = 16, layers = 2 needs .*{needed_bytes} bytes.*are available"
+    assert re.search(message, capsys.readouterr().err)
+    assert run_command([*words, "--no-memory-check"]) == 0

@@ -27,12 +27,26 @@ def peak_bytes(workload: Workload, strategy: str) -> int:
 @pytest.mark.parametrize(("n", "batch"), [(32, 32), (32, 8), (32, 1), (16, 64), (8, 128)])
 def test_the_silu_network_needs_no_more_than_its_peak(strategy: str, n: int, batch: int) -> None:
     for layers in (1, 2, 3, 8):
-        workload = SiluWorkload(layers, n, batch)
-        needed_bytes = workload.needed_bytes([strategy])
-        peak = peak_bytes(workload, strategy)
-        assert needed_bytes <= peak
-        if strategy in STRATEGIES and n == batch:  # a bound that is worth having
-            assert needed_bytes >= 0.99 * peak
+        kept = SiluWorkload(layers, n, batch)
+        for workload in (kept, kept.passing(consumes=True, replays=False)):
+            needed_bytes = workload.needed_bytes([strategy])
+            peak = peak_bytes(workload, strategy)
+            assert needed_bytes <= peak
+            if strategy in STRATEGIES and n == batch:  # a bound that is worth having
+                assert needed_bytes >= 0.99 * peak
+
+
+def test_consumed_gradients_leave_a_plan_as_little_as_is_needed_of_any_strategy() -> None:
+    from ckptcli.backends import open_backend
+    from ckptcli.planning.problems.program import ProgramProblem
+    from ckptcli.simulation.recorder import record
+
+    for layers, n, batch in ((1, 16, 16), (2, 16, 16), (8, 16, 16), (8, 16, 64), (8, 32, 8)):
+        for consumes in (False, True):
+            workload = SiluWorkload(layers, n, batch).passing(consumes, replays=False)
+            graph = record(workload, open_backend("numpy"), consumes)
+            floor = ProgramProblem(graph, with_workspace=False).profile.floor().peak_bytes
+            assert workload.needed_bytes(["remat"]) <= graph.base_bytes + floor + 4
 
 
 def test_of_several_strategies_the_largest_counts() -> None:

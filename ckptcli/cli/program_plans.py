@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from ckptcli import units
 from ckptcli.cli.plan_files import file_of
 from ckptcli.cli.plan_limits import budget_bytes, has_limit, program_limit
 from ckptcli.cli.subjects.base import Planned
@@ -50,11 +51,27 @@ def planned_workload(options: PlanOptions, line: Line) -> PlannedProgram:
             f"the options stand for {len(workloads)} programs, and a plan is for one",
             "give one value of each option, or name one case of a file",
         )
+    workload = workloads[0].passing(options.gradients.consume_grads, False)
     backend = open_device(options.device, options.workload.dtype, options.notes.quiet)
+    _check_recording(workload, backend, options)
     with file_of(asked.graph_export, options) as file:
-        problem, named = _recorded(workloads[0], backend, options, file)
-    answer = _Planning(options).answer(problem, named, (workloads[0], backend))
+        problem, named = _recorded(workload, backend, options, file)
+    answer = _Planning(options).answer(problem, named, (workload, backend))
     return replace(answer, notes=notes)
+
+
+def _check_recording(workload: Workload, backend: Backend, options: PlanOptions) -> None:
+    """Refuse a program whose recording cannot fit, where that is checked.
+
+    Raises:
+        OutOfMemoryError: with what it needs and what is available.
+    """
+    if options.memory.no_memory_check:
+        return
+    from ckptcli.checkpoint.strategies.registry import parse_strategy
+    from ckptcli.profiling.memory_needed import RECORDED_UNDER, check_fits
+
+    check_fits(workload, [parse_strategy(RECORDED_UNDER)], backend)
 
 
 def planned_graph(problem: ProgramProblem, options: PlanOptions, line: Line) -> PlannedProgram:
@@ -86,7 +103,7 @@ def _recorded(
     from ckptcli.simulation.simulator import Simulator
     from ckptcli.simulation.timing import timed
 
-    graph = record(workload, backend, options.gradients.consume_grads)
+    graph = record(workload, backend, workload.consumes)
     with collector_off():
         graph = timed(graph, workload, backend)
     if file is not None:
@@ -194,16 +211,22 @@ class _Planning:
         return Deadline(self.options.planner.time_limit_s)
 
     def _measure(self, choice: Choice, workload: Workload, backend: Backend) -> Measured:
+        """The plan, run, and `none` beside it where that fits.
+
+        Raises:
+            OutOfMemoryError: the plan does not fit in the memory that there is.
+        """
         from ckptcli.checkpoint.planned import strategy_of
-        from ckptcli.errors import CkptError
-        from ckptcli.profiling.memory_needed import check_fits
+        from ckptcli.errors import OutOfMemoryError
         from ckptcli.profiling.planned_pass import measure_plan
 
         assert choice.tape is not None
+        self._check_room(choice, "the plan", choice.plan.peak or 0, backend)
+        none = next((n.peak_bytes for n in choice.named if n.name == "none"), 0)
         try:
-            check_fits(workload, [*_none()], backend)
+            self._check_room(choice, "`none`", none, backend)
             beside_none = True
-        except CkptError:
+        except OutOfMemoryError:
             beside_none = False
         return measure_plan(
             workload,
@@ -214,8 +237,12 @@ class _Planning:
             beside_none,
         )
 
+    def _check_room(self, choice: Choice, what: str, peak_bytes: int, backend: Backend) -> None:
+        if self.options.memory.no_memory_check:
+            return
+        from ckptcli.profiling.memory_needed import check_bytes
 
-def _none() -> list[Any]:
-    from ckptcli.checkpoint.strategies.none import NoCheckpointing
-
-    return [NoCheckpointing()]
+        graph = choice.problem.graph
+        needed_bytes = graph.base_bytes + peak_bytes
+        needs = f"{what} of {graph.title} needs {units.size(needed_bytes)} ({needed_bytes} bytes)"
+        check_bytes(needed_bytes, needs, "give a smaller --budget", backend)

@@ -7,6 +7,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 from ckptcli.cli.devices import open_device
@@ -85,8 +86,9 @@ class WorkloadProfile(Profile):
         check_dtypes(options.program, workloads, self._backend)
         for workload in workloads:
             check_engines(engines, workload, self._backend)
-            if not (options.memory.no_memory_check or options.gradients.consume_grads):
-                check_fits(workload, self._strategies, self._backend, engines, at_once=True)
+            if not options.memory.no_memory_check:
+                passing = _passing(workload, options)
+                check_fits(passing, self._strategies, self._backend, engines, at_once=True)
         self._planned = _planned(options, workloads)
         self._common = _common(options, workloads, self._planned[0].point)
         if engines and options.gradients.consume_grads:
@@ -202,21 +204,23 @@ def _workloads(options: RunOptions, line: Line) -> tuple[list[Workload], list[st
 
 def _planned(options: RunOptions, workloads: Sequence[Workload]) -> list[Planned]:
     """What opens each program; one of several is opened anew, for it holds what it has loaded."""
-
-    def opened(workload: Workload) -> Workload:
-        consumes, replays = options.gradients.consume_grads, options.replaying.replay
-        return workload.passing(consumes, replays) if consumes or replays else workload
-
     from ckptcli.profiling.points import Planned
 
     points = points_of(options.program.workload_text, options.workload)
     if len(points) == 1:
-        return [Planned({}, lambda: opened(workloads[0]))]
+        return [Planned({}, lambda: _passing(workloads[0], options))]
 
     def opener(point: Point) -> Callable[[], Workload]:
-        return lambda: opened(open_programs(options.program, point.options, options.memory)[0])
+        opened = partial(open_programs, options.program, point.options, options.memory)
+        return lambda: _passing(opened()[0], options)
 
     return [Planned(point.values, opener(point)) for point in points]
+
+
+def _passing(workload: Workload, options: RunOptions) -> Workload:
+    """The program whose passes are as the options say."""
+    consumes, replays = options.gradients.consume_grads, options.replaying.replay
+    return workload.passing(consumes, replays) if consumes or replays else workload
 
 
 def _common(

@@ -16,6 +16,9 @@ from ckptcli.workloads.base import Workload
 if TYPE_CHECKING:
     from ckptcli.peers.base import Engine
 
+RECORDED_UNDER = "balanced"
+"""The strategy of the pass that says what a program costs."""
+
 
 def check_fits(
     workload: Workload,
@@ -34,17 +37,32 @@ def check_fits(
         OutOfMemoryError: with the bytes it needs and the bytes there are.
     """
     copies = _copies(workload, strategies, backend, engines) if at_once else 0
-    needed_bytes = workload.needed_bytes([strategy.name for strategy in strategies])
-    needed_bytes += copies * workload.loaded_bytes
+    names = [strategy.name for strategy in strategies]
+    if any(strategy.needs_recording for strategy in strategies):
+        names.append(RECORDED_UNDER)
+    needed_bytes = workload.needed_bytes(names) + copies * workload.loaded_bytes
+    among = f", parameters and input {copies + 1} times among them" if copies else ""
+    what = f"{workload.title} needs at least {_exact(needed_bytes)}{among}"
+    check_bytes(needed_bytes, what, workload.shrink_hint, backend)
+
+
+def check_bytes(needed_bytes: int, what: str, hint: str, backend: Backend | None) -> None:
+    """Refuse what needs more memory than there is; `what` says so, and `hint` what would do.
+
+    Raises:
+        OutOfMemoryError: with the bytes that are available.
+    """
     free_bytes = None if backend is None else backend.free_bytes()
     free_bytes = available_bytes() if free_bytes is None else free_bytes
     if free_bytes is not None and needed_bytes > free_bytes:
-        among = f", parameters and input {copies + 1} times among them," if copies else ","
         raise OutOfMemoryError(
-            f"{workload.title} needs at least {size(needed_bytes)} ({needed_bytes} bytes){among} "
-            f"{size(free_bytes)} ({free_bytes} bytes) are available",
-            f"{workload.shrink_hint}, or --no-memory-check to try all the same",
+            f"{what}, {_exact(free_bytes)} are available",
+            f"{hint}, or --no-memory-check to try all the same",
         )
+
+
+def _exact(size_bytes: int) -> str:
+    return f"{size(size_bytes)} ({size_bytes} bytes)"
 
 
 def _copies(

@@ -152,16 +152,20 @@ class SiluWorkload(Workload):
         Under any strategy: in layer 1 the product's step (the gradients of p and of all weights)
         and the one before it (p, s, the gradients of h and of s; h's takes nothing in the last
         layer). In the last layer `none` has p, s and h of all layers, its own h aside, and
-        `balanced` p of all layers.
+        `balanced` p of all layers. Where gradients are consumed there is that of one weight at a
+        time, in the product's step of any other layer beside the gradients of p and h.
         """
         element_bytes = DTYPES[self.dtype].element_bytes
         weight = self.n * self.n * element_bytes
         activation = self.batch * self.n * element_bytes
         layers = self.layers
+        kept = 0 if self.consumes else layers - 1
         live = [
-            activation + layers * weight,
-            (3 if layers == 1 else 4) * activation + (layers - 1) * weight,
+            activation + (1 + kept) * weight,
+            (3 if layers == 1 else 4) * activation + kept * weight,
         ]
+        if layers > 1:
+            live.append(2 * activation + weight)
         if "none" in strategies:
             live += [3 * layers * activation, (3 * layers - 2) * activation + weight]
         if "balanced" in strategies:

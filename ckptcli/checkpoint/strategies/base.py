@@ -51,6 +51,7 @@ class Strategy:
         label: the name in Burn's device line.
         needs_layers: whether the strategy does nothing on a program without layers.
         opens_regions: whether regions that a program opens itself are heeded.
+        needs_recording: whether it asks what a program costs, which takes a pass under `balanced`.
         follows_marks: whether it goes by Burn's mark on each op, with the fallback for constants.
         name: as on the command line, arguments included.
     """
@@ -62,6 +63,7 @@ class Strategy:
     needs_layers: ClassVar[bool] = False
     follows_marks: ClassVar[bool] = False
     opens_regions: ClassVar[bool] = True
+    needs_recording: ClassVar[bool] = False
 
     @property
     def name(self) -> str:

@@ -28,6 +28,7 @@ class Budget(Strategy):
     summary: ClassVar[str] = "plan for a peak of SIZE above parameters and input"
     grammar: ClassVar[str] = "budget:SIZE"
     label: ClassVar[str] = "Budget"
+    needs_recording: ClassVar[bool] = True
 
     def __init__(self, budget_bytes: int, text: str) -> None:
         self.budget_bytes = budget_bytes

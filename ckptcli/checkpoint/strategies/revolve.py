@@ -30,6 +30,7 @@ class Revolve(Strategy):
     summary: ClassVar[str] = "recompute layers by the binomial schedule from SLOTS states"
     grammar: ClassVar[str] = "revolve:SLOTS"
     label: ClassVar[str] = "Revolve"
+    needs_recording: ClassVar[bool] = True
     needs_layers: ClassVar[bool] = True
 
     def __init__(self, slots: int) -> None:
