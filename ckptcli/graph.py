@@ -84,16 +84,15 @@ class Node:
         region: the region in which the node was made; None outside of all.
         state: what the op keeps outside the checkpointer (shapes, indices).
         saved: the nodes whose values the backward step retrieves, in retrieval order.
-        saved_values: their values, None for one that is recomputed; the checkpointer takes them.
-        backup: the parents whose values are needed to recompute this node.
-        backup_values: their values, None for one that is recomputed; the checkpointer takes them.
+        saved_values: their values, None for one that is recomputed; the step takes them.
+        backup_values: the parents' values, from which this node's can be computed again, None for
+            one that is recomputed; empty for a node that never is. The checkpointer takes them.
 
     There is no `__init__`: the op path makes one node for each op and sets the slots itself,
     which costs a third of a constructor call (`benchmarks/engine.py`, 64 layers of n = 16).
     """
 
     __slots__ = (
-        "backup",
         "backup_values",
         "id",
         "mask",
@@ -121,7 +120,6 @@ class Node:
     state: Any
     saved: tuple[Node, ...]
     saved_values: tuple[Any, ...]
-    backup: tuple[Node, ...]
     backup_values: tuple[Any, ...]
 
     @property
@@ -141,8 +139,7 @@ def value_of(node: Node) -> Node:
     for name in Node.__slots__:
         if hasattr(node, name):
             setattr(value, name, getattr(node, name))
-    value.saved = value.backup = ()
-    value.saved_values = value.backup_values = ()
+    value.saved = value.saved_values = value.backup_values = ()
     return value
 
 
@@ -173,6 +170,5 @@ def leaf_node(node_id: int, tracked: int) -> Node:
     node.recompute = False
     node.region = None
     node.state = None
-    node.saved = ()
-    node.backup = ()
+    node.saved = node.saved_values = node.backup_values = ()
     return node

@@ -119,10 +119,10 @@ def held_ids(root: Tensor) -> set[int]:
         node.id
         for step in nodes_behind(root)
         for nodes, values in (
-            (step.saved, step.saved_values if step.saved else ()),
-            (step.backup, step.backup_values if step.backup else ()),
+            (step.saved, step.saved_values),
+            (step.parents, step.backup_values),
         )
-        for node, value in zip(nodes, values, strict=True)
+        for node, value in zip(nodes, values)
         if value is not None
     }
 

@@ -244,7 +244,6 @@ def _held_values(root: Tensor) -> list[Any]:
         if node.id not in seen:
             seen.add(node.id)
             stack.extend(node.parents)
-            for nodes, kept in (("saved", "saved_values"), ("backup", "backup_values")):
-                if getattr(node, nodes):
-                    values += [value for value in getattr(node, kept) if value is not None]
+            kept = (*node.saved_values, *node.backup_values)
+            values += [value for value in kept if value is not None]
     return values

@@ -50,16 +50,15 @@ def unary(op: Op, x: Tensor, params: Any = None) -> Tensor:
         held = None if x_node.recompute else x_value
         if answer := device.recomputes(node):
             node.recompute = answer is not BACKED_UP
-            node.backup = parents
             node.backup_values = (held,)
         else:
             node.recompute = False
-            node.backup = node.backup_values = ()
+            node.backup_values = ()
         if op.keeps[1]:
             node.saved = parents
             node.saved_values = (held,)
         else:
-            node.saved = ()
+            node.saved = node.saved_values = ()
     else:
         _untracked(node, device, (x,))
     output = Tensor()
@@ -79,7 +78,7 @@ def binary(op: Op, lhs: Tensor, rhs: Tensor, params: Any = None) -> Tensor:
         DeviceError: the operands live on different devices or under different strategies.
     """
     device = lhs.device
-    if getattr(rhs, "device", None) is not device:
+    if type(rhs) is not Tensor or rhs.device is not device:
         device = _common_device(op, lhs, rhs)
     lhs_value = lhs.value
     rhs_value = rhs.value
@@ -111,17 +110,18 @@ def binary(op: Op, lhs: Tensor, rhs: Tensor, params: Any = None) -> Tensor:
         )
         if answer := device.recomputes(node):
             node.recompute = answer is not BACKED_UP
-            node.backup = parents
             node.backup_values = held
         else:
             node.recompute = False
-            node.backup = node.backup_values = ()
+            node.backup_values = ()
         kept = op.keeps[mask]
         if kept is BOTH:
             node.saved = parents
             node.saved_values = held
-        else:
+        elif kept:
             _save_some(node, kept, held)
+        else:
+            node.saved = node.saved_values = ()
     else:
         _untracked(node, device, (lhs, rhs))
     output = Tensor()
@@ -135,8 +135,14 @@ def binary(op: Op, lhs: Tensor, rhs: Tensor, params: Any = None) -> Tensor:
 
 def _save_some(node: Node, kept: Positions, held: tuple[Any, ...]) -> None:
     """Checkpoint the operands at these positions, in this order."""
-    node.saved = tuple(node.parents[position] for position in kept)
-    node.saved_values = tuple(held[position] for position in kept)
+    parents = node.parents
+    if len(kept) == 1:
+        (position,) = kept
+        node.saved = (parents[position],)
+        node.saved_values = (held[position],)
+    else:
+        node.saved = tuple([parents[position] for position in kept])
+        node.saved_values = tuple([held[position] for position in kept])
 
 
 def many(op: Op, operands: Sequence[Tensor], params: Any = None) -> Tensor:
@@ -178,11 +184,10 @@ def many(op: Op, operands: Sequence[Tensor], params: Any = None) -> Tensor:
         held = tuple(None if operand.node.recompute else operand.value for operand in operands)
         if answer := device.recomputes(node):
             node.recompute = answer is not BACKED_UP
-            node.backup = nodes
             node.backup_values = held
         else:
             node.recompute = False
-            node.backup = node.backup_values = ()
+            node.backup_values = ()
         _save_some(node, op.kept(node.mask, len(nodes)), held)
     else:
         _untracked(node, device, operands)
@@ -211,10 +216,10 @@ def _untracked(node: Node, device: Device, operands: Sequence[Tensor]) -> None:
     """
     node.tracked = node.mask = 0
     node.recompute = False
-    node.parents = node.saved = node.backup = ()
+    node.parents = node.saved = node.saved_values = node.backup_values = ()
     node.state = None
     if device.region is not None:
-        node.parents = node.backup = tuple(operand.node for operand in operands)
+        node.parents = tuple(operand.node for operand in operands)
         node.backup_values = tuple(
             None if operand.node.recompute else operand.value for operand in operands
         )

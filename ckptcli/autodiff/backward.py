@@ -32,6 +32,7 @@ from ckptcli.graph import CONSUMED, Node, leaf_node
 _by_order = attrgetter("order")
 
 FRESH = Flow.FRESH
+PASSED = Flow.PASSED
 
 
 Consumer = Callable[[int, Tensor], None]
@@ -135,45 +136,34 @@ class _Pass:
             step_id = step.id
             if sink is not None:
                 sink.emit(StepStarted(step_id, op.name, op.evaluates_again))
-            saved = step.saved
-            count = len(saved)
-            if count == 1:
-                kept = [retrieve(saved[0], step)]
-            elif count == 2:
-                kept = [retrieve(saved[0], step), retrieve(saved[1], step)]
-            else:
-                kept = [retrieve(node, step) for node in saved]
+            kept = retrieve(step) if step.saved else []
             owned = step_id not in shared
             result = op.backward(namespace, arrays.pop(step_id), owned, kept, step)
+            flow = op.flow
+            is_plain = flow is FRESH and sink is None
             if op.arity == 1:
                 parent_id = step.parents[0].id
-                if parent_id in arrays or op.flow is not FRESH or sink is not None:
-                    self.register(parent_id, result, op.flow, owned)
-                else:
+                if is_plain and parent_id not in arrays:
                     arrays[parent_id] = result
+                else:
+                    self.register(parent_id, result, flow, owned)
             else:
-                self._register_each(step, op, result, owned)
+                if op.broadcasts and step.state is not None:
+                    result = unbroadcast(namespace, result, step.state)
+                elif flow is PASSED and step.mask & (step.mask - 1):
+                    owned = False
+                for parent, gradient in zip(step.parents, result):
+                    if gradient is not None:
+                        parent_id = parent.id
+                        if is_plain and parent_id not in arrays:
+                            arrays[parent_id] = gradient
+                        else:
+                            self.register(parent_id, gradient, flow, owned)
+                gradient = None
             result = None
             step.op = CONSUMED
             step.parents = step.saved = ()
             step.params = step.state = None
-
-    def _register_each(self, step: Node, op: Op, gradients: Any, owned: bool) -> None:
-        """Add each operand's gradient to the operand's, first operand first."""
-        flow = op.flow
-        if step.state is not None and op.broadcasts:
-            gradients = unbroadcast(self.namespace, gradients, step.state)
-        elif flow is Flow.PASSED and step.mask & (step.mask - 1):
-            owned = False
-        arrays = self.arrays
-        fast = flow is FRESH and self.sink is None
-        for parent, gradient in zip(step.parents, gradients):
-            if gradient is not None:
-                parent_id = parent.id
-                if fast and parent_id not in arrays:
-                    arrays[parent_id] = gradient
-                else:
-                    self.register(parent_id, gradient, flow, owned)
 
     def register(self, node_id: int, gradient: Any, flow: Flow, owned: bool) -> None:
         """Add `gradient` to the node's; `owned` is whether the gradient it came from was."""

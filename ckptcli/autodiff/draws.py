@@ -54,7 +54,6 @@ def random_tensor(
     node.op = RANDOM
     node.params = params
     node.region = region
-    node.backup_values = ()
     node.recompute = region.recomputes(node)
     tensor = wrap(value, node, device)
     if device.sink is not None:

@@ -1,7 +1,8 @@
 """Builds the checkpointer from what the visited steps saved.
 
-Only what a step saves explicitly is required; a backup is taken when a required value is to be
-computed again from it, and dropped here otherwise, before the first step runs.
+Only what a step saves explicitly is required. What it holds of that stays with it; what it does not
+hold is counted here, and whatever that is to be computed again from. A backup is taken when it is
+among these, and dropped here otherwise, before the first step runs.
 
 Invariant: linear in the number of saved and backup entries; nothing is searched for in a list.
 
@@ -29,38 +30,39 @@ from ckptcli.graph import Node
 def build(steps: list[Node], namespace: Namespace, sink: Sink | None) -> Retriever:
     """What answers the backward pass over `steps` (in emission order, root first).
 
-    The values move from the nodes to the retriever: afterwards the nodes hold none.
+    What values are to be computed again from moves from the nodes to the retriever.
 
     Raises:
         CheckpointError: a value is needed that no step saved.
     """
     states = _States()
-    required = states.required
-    values = states.values
     in_regions: list[tuple[Node, Node]] = []
     backups: list[Node] = []
     for step in steps:
-        saved = step.saved
-        if saved:
-            for node, value in zip(saved, step.saved_values):
-                if value is not None:
-                    node_id = node.id
-                    required[node_id] = required.get(node_id, 0) + 1
-                    values[node_id] = value
-                elif node.region is None:
-                    states.require(node)
-                else:
-                    in_regions.append((step, node))
-            step.saved_values = ()
-        if step.backup:
+        for value in step.saved_values:
+            if value is None:
+                in_regions += states.require_saved(step)
+                break
+        if step.backup_values:
             backups.append(step)
     plans = states.require_regions(in_regions) if in_regions else None
     dropped = states.take_backups(backups)
     states.check_complete()
     checkpointer = states.checkpointer(namespace, sink)
     if sink is not None:
-        sink.emit(BackwardStarted(steps[0].id, len(steps), dict(required), tuple(dropped)))
+        sink.emit(_started(steps, states.required, dropped))
     return checkpointer if plans is None else RegionRetriever(checkpointer, plans, namespace, sink)
+
+
+def _started(steps: list[Node], counted: dict[int, int], dropped: list[int]) -> BackwardStarted:
+    """The event, which counts uses of values that steps hold as well."""
+    required = dict(counted)
+    for step in steps:
+        for node, value in zip(step.saved, step.saved_values):
+            if value is not None:
+                required[node.id] = required.get(node.id, 0) + 1
+    unused = tuple(node_id for node_id in dropped if node_id not in required)
+    return BackwardStarted(steps[0].id, len(steps), required, unused)
 
 
 class _States:
@@ -73,6 +75,19 @@ class _States:
         self.required: dict[int, int] = {}
         self.retro_forwards: dict[int, Node] = {}
         self.offloads = False
+
+    def require_saved(self, step: Node) -> list[tuple[Node, Node]]:
+        """Count a use of each value that `step` saved and does not hold; returns those of regions,
+        which are planned together.
+        """
+        in_regions = []
+        for node, value in zip(step.saved, step.saved_values):
+            if value is None:
+                if node.region is None:
+                    self.require(node)
+                else:
+                    in_regions.append((step, node))
+        return in_regions
 
     def require(self, node: Node) -> None:
         """Count one use of `node`; on its first, one use of each parent too, up to held values."""
@@ -104,7 +119,7 @@ class _States:
     def _share_backups(self, constants: Iterable[Node]) -> None:
         """Use what constants of regions hold; they are no steps, and other passes need them too."""
         for node in constants:
-            for parent, value in zip(node.backup, node.backup_values if node.backup else ()):
+            for parent, value in zip(node.parents, node.backup_values):
                 if value is not None and parent.id in self.required:
                     self.values.setdefault(parent.id, value)
 
@@ -113,14 +128,14 @@ class _States:
         values, required = self.values, self.required
         dropped = []
         for step in steps:
-            for node, value in zip(step.backup, step.backup_values):
+            for node, value in zip(step.parents, step.backup_values):
                 if value is None or node.id in values:
                     continue
                 if node.id in required:
                     values[node.id] = value
                 else:
                     dropped.append(node.id)
-            step.backup = step.backup_values = ()
+            step.backup_values = ()
         return dropped
 
     def check_complete(self) -> None:

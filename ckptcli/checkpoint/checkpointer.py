@@ -1,7 +1,8 @@
 """The checkpointer: answers `retrieve` in the backward pass.
 
-Each state has a use count. A value is handed over with its last use, so memory is released as the
-backward pass goes; a value that was computed again stays for its remaining uses.
+What steps hold stays with them. The states here are the values that are to be computed again and
+what they are computed from. Each has a use count: it is handed over with its last use, so memory is
+released as the backward pass goes; a value that was computed again stays for its remaining uses.
 
 Invariant: after a complete backward pass all maps are empty (`check_drained`).
 
@@ -42,19 +43,31 @@ class Checkpointer:
         self.retro_forwards = retro_forwards
         self.namespace = namespace
 
-    def retrieve(self, node: Node, step: Node) -> Any:
-        """The node's value for the backward step of `step`; counts as one use.
+    def retrieve(self, step: Node) -> list[Any]:
+        """The values that `step` saved: those that it holds, and of each other one a use.
 
         Raises:
-            CheckpointError: the node is needed more often than was counted.
+            CheckpointError: a value is needed more often than was counted.
         """
-        node_id = node.id
-        if node_id in self.retro_forwards:
-            self.compute_up_to(node)
-        return self.take(node_id)
+        values = step.saved_values
+        step.saved_values = ()
+        if not self.required:
+            return [*values]
+        kept = []
+        for node, value in zip(step.saved, values):
+            if value is None:
+                if node.id in self.retro_forwards:
+                    self.compute_up_to(node)
+                value = self.take(node.id)
+            kept.append(value)
+        return kept
+
+    def answer(self, node: Node, value: Any, step: Node) -> Any:
+        """What `step` gets for `node`, of which it holds `value`; None counts as one use."""
+        return self.fetch(node) if value is None else value
 
     def fetch(self, node: Node) -> Any:
-        """The node's value for a recomputation; counts as one use."""
+        """The node's value; counts as one use."""
         if node.id in self.retro_forwards:
             self.compute_up_to(node)
         return self.take(node.id)
@@ -125,11 +138,16 @@ class WatchedCheckpointer(Checkpointer):
 
     sink: Sink
 
-    def retrieve(self, node: Node, step: Node) -> Any:
+    def retrieve(self, step: Node) -> list[Any]:
+        values = step.saved_values
+        step.saved_values = ()
+        return [self.answer(node, value, step) for node, value in zip(step.saved, values)]
+
+    def answer(self, node: Node, value: Any, step: Node) -> Any:
         order = self.topological_order(node)
         self.sink.emit(Retrieved(node.id, len(order), step.id))
         self._compute(order)
-        return self.take(node.id)
+        return self.take(node.id) if value is None else value
 
     def compute_up_to(self, node: Node) -> None:
         self._compute(self.topological_order(node))

@@ -103,8 +103,8 @@ class Planned(Strategy):
         values: dict[int, Any] = {}
         dropped: list[int] = []
         for step in steps:
-            saved = zip(step.saved, step.saved_values if step.saved else ())
-            backups = zip(step.backup, step.backup_values if step.backup else ())
+            saved = zip(step.saved, step.saved_values)
+            backups = zip(step.parents, step.backup_values)
             for is_backup, entries in ((False, saved), (True, backups)):
                 for node, value in entries:
                     position = positions.get(node.id, -1)
@@ -112,7 +112,7 @@ class Planned(Strategy):
                         values.setdefault(position, value)
                     elif value is not None and is_backup:
                         dropped.append(node.id)
-            step.saved_values = step.backup = step.backup_values = ()
+            step.saved_values = step.backup_values = ()
         if sink is not None:
             required = {nodes[p].id: uses for p, uses in wanted.items() if p in nodes}
             sink.emit(BackwardStarted(steps[0].id, len(steps), required, tuple(dropped)))

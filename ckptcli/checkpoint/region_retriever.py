@@ -35,11 +35,17 @@ class RegionRetriever:
         self._sink = sink
         self._caches: dict[Region, dict[int, Any]] = {}
 
-    def retrieve(self, node: Node, step: Node) -> Any:
-        """The node's value for the backward step of `step`; counts as one use."""
-        level = common_region(step.region, owner_of(node))
+    def retrieve(self, step: Node) -> list[Any]:
+        """The values that `step` saved, in its order; from here on they are the caller's."""
+        values = step.saved_values
+        step.saved_values = ()
+        return [self._answer(node, value, step) for node, value in zip(step.saved, values)]
+
+    def _answer(self, node: Node, value: Any, step: Node) -> Any:
+        """What `step` gets for `node`, of which it holds `value`; None counts as one use."""
+        level = common_region(step.region, owner_of(node)) if value is None else None
         if level is None:
-            return self._held.retrieve(node, step)
+            return self._held.answer(node, value, step)
         visited = self._fill(level)
         if self._sink is not None:
             self._sink.emit(Retrieved(node.id, max(1, len(visited)), step.id))

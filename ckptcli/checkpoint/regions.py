@@ -159,13 +159,10 @@ class Region:
             if node_id in needed
         }
         for node in self.nodes:
-            kept = [
-                (parent, value)
-                for parent, value in zip(node.backup, node.backup_values)
-                if value is not None and parent.id in needed
-            ]
-            node.backup = tuple(parent for parent, _ in kept)
-            node.backup_values = tuple(value for _, value in kept)
+            node.backup_values = tuple(
+                value if parent.id in needed else None
+                for parent, value in zip(node.parents, node.backup_values)
+            )
             node.recompute = False
         self.nodes = []
 
@@ -179,8 +176,8 @@ class Region:
         for node in self.nodes:
             if node.saved:
                 node.saved_values = self._without_offloaded(node.saved, node.saved_values)
-            if node.backup:
-                node.backup_values = self._without_offloaded(node.backup, node.backup_values)
+            if node.backup_values:
+                node.backup_values = self._without_offloaded(node.parents, node.backup_values)
 
     def _without_offloaded(
         self, nodes: tuple[Node, ...], values: tuple[Any, ...]

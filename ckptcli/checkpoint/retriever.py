@@ -10,8 +10,8 @@ from ckptcli.graph import Node
 class Retriever(Protocol):
     """Gives each backward step the values that it saved, held or computed again."""
 
-    def retrieve(self, node: Node, step: Node) -> Any:
-        """The node's value for the backward step of `step`; counts as one use."""
+    def retrieve(self, step: Node) -> list[Any]:
+        """The values that `step` saved, in its order; from here on they are the caller's."""
 
     def check_drained(self) -> None:
         """Raise `CheckpointError` unless everything held was used."""

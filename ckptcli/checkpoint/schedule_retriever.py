@@ -45,7 +45,15 @@ class ScheduleRetriever:
         self._namespace = namespace
         self._sink = sink
 
-    def retrieve(self, node: Node, step: Node) -> Any:
+    def retrieve(self, step: Node) -> list[Any]:
+        """The values that `step` saved, in its order.
+
+        Raises:
+            CheckpointError: as `_retrieved`.
+        """
+        return [self._retrieved(node, step) for node in step.saved]
+
+    def _retrieved(self, node: Node, step: Node) -> Any:
         """The node's value for the backward step of `step`.
 
         Raises:

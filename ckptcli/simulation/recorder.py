@@ -335,12 +335,13 @@ class _LendingRetriever:
         self._inner = inner
         self._backward = backward
 
-    def retrieve(self, node: Node, step: Node) -> Any:
+    def retrieve(self, step: Node) -> list[Any]:
         account = self._backward.account
         account.counts = False
-        value = self._inner.retrieve(node, step)
+        values = self._inner.retrieve(step)
         account.counts = True
-        return self._backward.lend(step.id, node.id, value)
+        lend = self._backward.lend
+        return [lend(step.id, node.id, value) for node, value in zip(step.saved, values)]
 
     def check_drained(self) -> None:
         self._inner.check_drained()
