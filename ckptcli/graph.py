@@ -82,6 +82,7 @@ class Node:
         mask: bit i is set when operand i is tracked.
         recompute: True when the value is computed again instead of being held.
         region: the region in which the node was made; None outside of all.
+        owner: the region that has to compute the value again; None for a value that is held.
         state: what the op keeps outside the checkpointer (shapes, indices).
         saved: the nodes whose values the backward step retrieves, in retrieval order.
         saved_values: their values, None for one that is recomputed; the step takes them.
@@ -98,6 +99,7 @@ class Node:
         "mask",
         "op",
         "order",
+        "owner",
         "params",
         "parents",
         "recompute",
@@ -117,6 +119,7 @@ class Node:
     mask: int
     recompute: bool
     region: Region | None
+    owner: Region | None
     state: Any
     saved: tuple[Node, ...]
     saved_values: tuple[Any, ...]
@@ -168,7 +171,7 @@ def leaf_node(node_id: int, tracked: int) -> Node:
     node.parents = ()
     node.mask = 0
     node.recompute = False
-    node.region = None
+    node.region = node.owner = None
     node.state = None
     node.saved = node.saved_values = node.backup_values = ()
     return node

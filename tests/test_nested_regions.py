@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 from unittest import mock
 
@@ -11,7 +12,7 @@ from hypothesis import given, settings, strategies as st
 from ckptcli import Tensor, device
 from ckptcli.autodiff import device as device_module
 from ckptcli.checkpoint.policies import Policy, dots_saveable, everything_saveable, nothing_saveable
-from ckptcli.checkpoint.region_plan import needed_from_outside, not_held, plan_regions
+from ckptcli.checkpoint.region_plan import let_go, not_held, plan_regions
 from ckptcli.checkpoint.regions import Region
 from ckptcli.events import Recomputed, Recorder
 from ckptcli.graph import Node
@@ -62,11 +63,12 @@ def test_what_is_needed_from_outside_is_what_the_plans_ask_of_it(
     asked = []
 
     def both(nodes: list[Node]) -> set[int]:
-        found = needed_from_outside(nodes)
-        asked.append(found == {node.id for node in plan_regions(not_held(nodes)).top})
+        planned = {node.id for node in plan_regions(not_held(nodes)).top}
+        found = let_go(nodes)
+        asked.append(found == planned)
         return found
 
-    with mock.patch.object(device_module, "needed_from_outside", both):
+    with mock.patch.object(device_module, "let_go", both):
         regions: list[Region] = []
         in_regions = run(program, regions)
     assert all(asked)
@@ -118,17 +120,30 @@ def test_ops_that_run_again(depth: int, is_followed: bool, ops: int) -> None:
     assert len(of_type(recorder.events, Recomputed)) == ops
 
 
-def test_operands_looked_at_by_closing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Closing looks at each value once, at any depth; it was each once for every level."""
-    looked_at = []
-    from ckptcli.checkpoint import region_plan
+def lines_run_to_close(depth: int) -> int:
+    """How many lines run in `let_go` when `depth` regions in one another are closed."""
+    lines = 0
 
-    owner_of = region_plan.owner_of
-    monkeypatch.setattr(
-        region_plan, "owner_of", lambda node: looked_at.append(node.id) or owner_of(node)
-    )
-    nest(300, True)
-    assert len(looked_at) == len(set(looked_at)) <= 601
+    def trace(frame: Any, event: str, _: object) -> Any:
+        nonlocal lines
+        if frame.f_code is not let_go.__code__:
+            return None
+        lines += event == "line"
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        nest(depth, True)
+    finally:
+        sys.settrace(before)
+    return lines
+
+
+def test_closing_looks_at_each_value_once() -> None:
+    """At any depth; it was each once for every level."""
+    short, long = lines_run_to_close(100), lines_run_to_close(200)
+    assert 0 < long - short == lines_run_to_close(300) - long
 
 
 @pytest.mark.parametrize("depth", [2000, pytest.param(50_000, marks=pytest.mark.slow)])

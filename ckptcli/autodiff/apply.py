@@ -41,6 +41,7 @@ def unary(op: Op, x: Tensor, params: Any = None) -> Tensor:
     node.op = op
     node.params = params
     node.region = device.region
+    node.owner = None
     if x_node.tracked:
         node.tracked = node.mask = 1
         parents = node.parents = (x_node,)
@@ -48,12 +49,9 @@ def unary(op: Op, x: Tensor, params: Any = None) -> Tensor:
             None if op.state is None else op.state(device.namespace, value, x_value, params)
         )
         held = None if x_node.recompute else x_value
-        if answer := device.recomputes(node):
-            node.recompute = answer is not BACKED_UP
-            node.backup_values = (held,)
-        else:
-            node.recompute = False
-            node.backup_values = ()
+        answer = device.recomputes(node)
+        node.recompute = answer is not BACKED_UP if answer else False
+        node.backup_values = (held,) if answer else ()
         if op.keeps[1]:
             node.saved = parents
             node.saved_values = (held,)
@@ -97,6 +95,7 @@ def binary(op: Op, lhs: Tensor, rhs: Tensor, params: Any = None) -> Tensor:
     node.op = op
     node.params = params
     node.region = device.region
+    node.owner = None
     mask = lhs_node.tracked | rhs_node.tracked << 1
     if mask:
         node.tracked = 1
@@ -108,12 +107,9 @@ def binary(op: Op, lhs: Tensor, rhs: Tensor, params: Any = None) -> Tensor:
             None if lhs_node.recompute else lhs_value,
             None if rhs_node.recompute else rhs_value,
         )
-        if answer := device.recomputes(node):
-            node.recompute = answer is not BACKED_UP
-            node.backup_values = held
-        else:
-            node.recompute = False
-            node.backup_values = ()
+        answer = device.recomputes(node)
+        node.recompute = answer is not BACKED_UP if answer else False
+        node.backup_values = held if answer else ()
         kept = op.keeps[mask]
         if kept is BOTH:
             node.saved = parents
@@ -174,6 +170,7 @@ def many(op: Op, operands: Sequence[Tensor], params: Any = None) -> Tensor:
     node.op = op
     node.params = params
     node.region = device.region
+    node.owner = None
     node.mask = sum(parent.tracked << position for position, parent in enumerate(nodes))
     if node.mask:
         node.tracked = 1
@@ -182,12 +179,9 @@ def many(op: Op, operands: Sequence[Tensor], params: Any = None) -> Tensor:
             None if op.state is None else op.state(device.namespace, value, *values, params)
         )
         held = tuple(None if operand.node.recompute else operand.value for operand in operands)
-        if answer := device.recomputes(node):
-            node.recompute = answer is not BACKED_UP
-            node.backup_values = held
-        else:
-            node.recompute = False
-            node.backup_values = ()
+        answer = device.recomputes(node)
+        node.recompute = answer is not BACKED_UP if answer else False
+        node.backup_values = held if answer else ()
         _save_some(node, op.kept(node.mask, len(nodes)), held)
     else:
         _untracked(node, device, operands)

@@ -14,7 +14,7 @@ from ckptcli.backends import open_backend
 from ckptcli.backends.base import Backend
 from ckptcli.backends.random_keys import Distribution, KeyStream
 from ckptcli.checkpoint.policies import Policy
-from ckptcli.checkpoint.region_plan import needed_from_outside
+from ckptcli.checkpoint.region_plan import let_go
 from ckptcli.checkpoint.regions import Region
 from ckptcli.checkpoint.strategies.balanced import BalancedCheckpointing
 from ckptcli.checkpoint.strategies.base import LayerRegion, Strategy
@@ -146,7 +146,7 @@ class Device:
             self.sink.emit(region.closed())
         if region.parent is None:
             self.recomputes = self.strategy.recomputes
-            region.close(needed_from_outside, self.namespace.to_host)
+            region.close(let_go, self.namespace.to_host)
         else:
             self.recomputes = region.parent.recomputes
 

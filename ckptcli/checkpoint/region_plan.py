@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from ckptcli.checkpoint.regions import Region, common_region, owner_of
+from ckptcli.checkpoint.regions import Region, common_region
 from ckptcli.graph import Node
 
 
@@ -52,7 +52,7 @@ class Plans:
 
     def ask(self, node: Node, step_region: Region | None) -> None:
         """One more use of the value of `node` by an op in `step_region`."""
-        level = common_region(step_region, owner_of(node))
+        level = common_region(step_region, node.owner)
         if level is None:
             self.top.append(node)
         else:
@@ -91,26 +91,29 @@ def not_held(steps: Iterable[Node]) -> Iterator[tuple[Node, Node]]:
                     yield step, node
 
 
-def needed_from_outside(nodes: list[Node]) -> set[int]:
-    """Ids of held values that the recomputation of the nodes of one outer-most region may ask for.
+def let_go(nodes: list[Node]) -> set[int]:
+    """Let the nodes of one outer-most region, in order, hold what its recomputation may need.
 
-    What the plans of its regions ask of outside, without the plans: whichever of them computes a
-    value asks for its operands, and passes them outward until one has them or nobody inside does.
+    From the last to the first, each once: whether anybody asks for a value is known when all that
+    use it have been looked at. A value that is computed again asks for its operands and keeps
+    those that are held; any other keeps nothing to compute it from.
+
+    Returns:
+        The ids of held values that may be asked for: the plans of all regions ask for no other.
     """
-    found: set[int] = set()
-    seen: set[int] = set()
-    stack = [(node, step.region) for step, node in not_held(nodes)]
-    while stack:
-        node, asking = stack.pop()
-        if node.id in seen:
-            continue
-        seen.add(node.id)
-        owner = owner_of(node)
-        if owner is None or asking is None or owner.root is not asking.root:
-            found.add(node.id)
+    asked: set[int] = set()
+    for node in reversed(nodes):
+        for saved, value in zip(node.saved, node.saved_values):
+            if value is None:
+                asked.add(saved.id)
+        if node.id in asked and node.owner is not None:
+            asked.remove(node.id)
+            for parent in node.parents:
+                asked.add(parent.id)
         else:
-            stack.extend((parent, owner) for parent in node.parents)
-    return found
+            node.backup_values = ()
+        node.recompute = False
+    return asked
 
 
 def _complete(plan: RegionPlan) -> None:
@@ -138,5 +141,5 @@ def _complete(plan: RegionPlan) -> None:
 
 def _is_inside(node: Node, region: Region) -> bool:
     """Whether `region`, or one inside it, has to compute the value."""
-    owner = owner_of(node)
+    owner = node.owner
     return owner is not None and region.contains(owner)

@@ -17,7 +17,7 @@ from typing import Any
 from ckptcli.backends.base import Namespace
 from ckptcli.checkpoint.checkpointer import Checkpointer
 from ckptcli.checkpoint.region_plan import Plans, RegionPlan
-from ckptcli.checkpoint.regions import Region, common_region, owner_of
+from ckptcli.checkpoint.regions import Region, common_region
 from ckptcli.errors import CheckpointError
 from ckptcli.events import Recomputed, Retrieved, Sink, Visited
 from ckptcli.graph import Node, Operation
@@ -43,7 +43,7 @@ class RegionRetriever:
 
     def _answer(self, node: Node, value: Any, step: Node) -> Any:
         """What `step` gets for `node`, of which it holds `value`; None counts as one use."""
-        level = common_region(step.region, owner_of(node)) if value is None else None
+        level = common_region(step.region, node.owner) if value is None else None
         if level is None:
             return self._held.answer(node, value, step)
         visited = self._fill(level)
@@ -87,7 +87,7 @@ class RegionRetriever:
     def _missing(self, plan: RegionPlan) -> Region | None:
         """A region around `plan`'s that has to be recomputed before it."""
         for node in plan.inputs:
-            level = common_region(plan.region.parent, owner_of(node))
+            level = common_region(plan.region.parent, node.owner)
             if level is not None and level not in self._caches:
                 return level
         return None
@@ -127,7 +127,7 @@ class RegionRetriever:
         return value
 
     def _input(self, region: Region, node: Node) -> Any:
-        level = common_region(region.parent, owner_of(node))
+        level = common_region(region.parent, node.owner)
         return self._held.fetch(node) if level is None else self._take(level, node.id)
 
     def _take(self, level: Region, node_id: int) -> Any:

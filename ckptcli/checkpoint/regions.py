@@ -20,6 +20,7 @@ from typing import Any
 from ckptcli.backends.host_copy import HostCopy
 from ckptcli.checkpoint.policies import OFFLOAD, Policy, described
 from ckptcli.checkpoint.policies.asked import AskedValue
+from ckptcli.checkpoint.policies.base import Answer
 from ckptcli.events import RegionClosed
 from ckptcli.graph import Node
 
@@ -38,13 +39,14 @@ class Region:
         opened: (outer-most only) how many regions were opened so far.
         saved_ids: the values that this region's policy saves.
         settled_ids: the values that it does not save, whatever they are named.
-        nodes: (outer-most only) every node made inside, inner regions' too.
+        nodes: every node made inside the outer-most region around it, which all inside it share.
         held: (outer-most only) node id -> value that got its name after it was made: ops that had
             used it before find it here; and what is offloaded.
         offloaded_ids: (outer-most only) the values that are saved on the host.
     """
 
     __slots__ = (
+        "_answer",
         "_outermost",
         "depth",
         "held",
@@ -63,6 +65,7 @@ class Region:
     def __init__(self, name: str, policy: Policy, parent: Region | None) -> None:
         self.name = name
         self.policy = policy
+        self._answer = described(policy).answer
         self.parent = parent
         self.depth: int = 1 if parent is None else parent.depth + 1
         self._outermost: Region | None = None if parent is None else parent.root
@@ -72,7 +75,7 @@ class Region:
         self.last_inside: int | None = None
         self.saved_ids: set[int] = set()
         self.settled_ids: set[int] = set()
-        self.nodes: list[Node] = []
+        self.nodes: list[Node] = [] if parent is None else parent.nodes
         self.held: dict[int, Any] = {}
         self.offloaded_ids: set[int] = set()
 
@@ -93,27 +96,35 @@ class Region:
 
     def recomputes(self, node: Node) -> bool:
         """Whether the value of a node made in this region is computed again; registers the node."""
-        self.root.nodes.append(node)
-        return self.owner_after(node, AskedValue.of(node)) is not None
+        self.nodes.append(node)
+        node.owner = self._owner_after(node)
+        return node.owner is not None
 
-    def owner_after(self, node: Node, info: AskedValue) -> Region | None:
+    def _owner_after(self, node: Node, name: str | None = None) -> Region | None:
         """Ask the policies from here outward; the first that does not save is the owner's."""
         region: Region | None = self
-        while region is not None:
-            if node.id in region.settled_ids:
-                return region
-            if node.id not in region.saved_ids:
-                info.forget()
-                answer = region.policy(info)
-                if not answer:
-                    if not info.looked:
-                        region.settled_ids.add(node.id)
-                    return region
-                if answer == OFFLOAD:
-                    self.root.offloaded_ids.add(node.id)
-            region.saved_ids.add(node.id)
+        while region is not None and region._saves(node, name):
             region = region.parent
-        return None
+        return region
+
+    def _saves(self, node: Node, name: str | None) -> bool:
+        """Whether the policy of this very region saves the value, asked if it has to be."""
+        if self._answer is False or node.id in self.settled_ids:
+            return False
+        if node.id in self.saved_ids:
+            return True
+        answer: Answer | None = self._answer
+        if answer is None:
+            info = AskedValue.of(node, name)
+            answer = self.policy(info)
+            if not answer:
+                if not info.looked:
+                    self.settled_ids.add(node.id)
+                return False
+            if answer == OFFLOAD:
+                self.root.offloaded_ids.add(node.id)
+        self.saved_ids.add(node.id)
+        return True
 
     def name_value(self, node: Node, name: str, value: Any) -> None:
         """Give a value of this region a name; policies that looked for one are asked again.
@@ -123,11 +134,14 @@ class Region:
         """
         if node.region is None or node.region.root is not self.root or not node.recompute:
             return
-        if node.region.owner_after(node, AskedValue.of(node, name)) is None:
-            node.recompute = False
-            for entry in node.saved:
-                if entry.id == node.id:  # the value as the node's own step saves it
-                    entry.recompute = False
+        owner = node.region._owner_after(node, name)
+        if owner is node.owner:
+            return
+        for entry in (node, *node.saved):
+            if entry.id == node.id:  # the node, or the value as its own step saves it
+                entry.owner = owner
+                entry.recompute = owner is not None
+        if owner is None:
             self.root.held[node.id] = value
 
     def closed(self) -> RegionClosed:
@@ -137,13 +151,13 @@ class Region:
             self.depth,
             tuple(sorted(self.saved_ids)),
             tuple(sorted(described(self.policy).names())),
-            tuple(node.id for node in self.nodes),
+            tuple(node.id for node in self.nodes) if self.parent is None else (),
             described(self.policy).is_own,
         )
 
     def close(
         self,
-        needed_from_outside: Callable[[list[Node]], set[int]],
+        let_go: Callable[[list[Node]], set[int]],
         to_host: Callable[[Any], HostCopy],
     ) -> None:
         """(Outer-most only) keep what may be needed from outside, and let go of everything else.
@@ -152,26 +166,21 @@ class Region:
         """
         if self.offloaded_ids:
             self._collect_offloaded()
-        needed = needed_from_outside(self.nodes)
-        self.held = {
-            node_id: to_host(value) if node_id in self.offloaded_ids else value
-            for node_id, value in self.held.items()
-            if node_id in needed
-        }
-        for node in self.nodes:
-            node.backup_values = tuple(
-                value if parent.id in needed else None
-                for parent, value in zip(node.parents, node.backup_values)
-            )
-            node.recompute = False
-        self.nodes = []
+        needed = let_go(self.nodes)
+        if self.held:
+            self.held = {
+                node_id: to_host(value) if node_id in self.offloaded_ids else value
+                for node_id, value in self.held.items()
+                if node_id in needed
+            }
+        self.nodes.clear()
 
     def _collect_offloaded(self) -> None:
         """Move the values that are to be offloaded from the nodes to `held`."""
         self.offloaded_ids = {
             node.id
             for node in self.nodes
-            if node.id in self.offloaded_ids and node.tracked and owner_of(node) is None
+            if node.id in self.offloaded_ids and node.tracked and node.owner is None
         }
         for node in self.nodes:
             if node.saved:
@@ -197,14 +206,6 @@ class Region:
 
     def __repr__(self) -> str:
         return f"Region({self.name!r}, depth={self.depth})"
-
-
-def owner_of(node: Node) -> Region | None:
-    """The region that has to recompute the value; None for a value that is held."""
-    region = node.region
-    while region is not None and node.id in region.saved_ids:
-        region = region.parent
-    return region
 
 
 def common_region(first: Region | None, second: Region | None) -> Region | None:

@@ -16,7 +16,7 @@ _NAME: Any = ValueInfo.__dict__["name"]
 
 
 class AskedValue(ValueInfo):
-    """`looked` is whether the name was asked for since it was set to False."""
+    """`looked` is whether the name was asked for."""
 
     __slots__ = ("looked",)
 
@@ -25,18 +25,16 @@ class AskedValue(ValueInfo):
     def __init__(
         self, op: str, name: str | None, batch_dims: int, params: Any, memory_bound: bool = False
     ) -> None:
-        told = {"op": op, "batch_dims": batch_dims, "params": params, "memory_bound": memory_bound}
-        for slot, value in told.items():
-            object.__setattr__(self, slot, value)
+        fill = object.__setattr__
+        fill(self, "op", op)
+        fill(self, "batch_dims", batch_dims)
+        fill(self, "params", params)
+        fill(self, "memory_bound", memory_bound)
+        fill(self, "looked", False)
         _NAME.__set__(self, name)
-        self.forget()
 
     @property
     def name(self) -> str | None:
         object.__setattr__(self, "looked", True)
         name: str | None = _NAME.__get__(self)
         return name
-
-    def forget(self) -> None:
-        """Let nobody have looked so far."""
-        object.__setattr__(self, "looked", False)

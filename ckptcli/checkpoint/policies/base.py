@@ -86,12 +86,14 @@ class BasePolicy(ABC):
         keyword: the name.
         summary: what it saves, in one line.
         moves_to_host: whether it may answer `OFFLOAD`.
+        answer: what it answers for every value, so that nobody has to ask; None if that differs.
     """
 
     __slots__ = ()
 
     keyword: ClassVar[str]
     summary: ClassVar[str]
+    answer: ClassVar[bool | None] = None
 
     @abstractmethod
     def __call__(self, value: ValueInfo) -> Answer:

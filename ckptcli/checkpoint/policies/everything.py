@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, final
 
 from ckptcli.checkpoint.policies.base import BasePolicy, TorchOps, ValueInfo
 from ckptcli.checkpoint.policies.registry import register
 
 
+@final
 @register
 @dataclass(frozen=True, slots=True)
 class EverythingSaveable(BasePolicy):
@@ -16,6 +17,7 @@ class EverythingSaveable(BasePolicy):
 
     keyword: ClassVar[str] = "everything_saveable"
     summary: ClassVar[str] = "whatever is needed: the region has no effect"
+    answer: ClassVar[bool | None] = True
 
     def __call__(self, value: ValueInfo) -> bool:
         return True

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, final
 
 from ckptcli.checkpoint.policies.base import BasePolicy, TorchOps, ValueInfo
 from ckptcli.checkpoint.policies.registry import register
 
 
+@final
 @register
 @dataclass(frozen=True, slots=True)
 class NothingSaveable(BasePolicy):
@@ -16,6 +17,7 @@ class NothingSaveable(BasePolicy):
 
     keyword: ClassVar[str] = "nothing_saveable"
     summary: ClassVar[str] = "nothing but the inputs of the region; the default"
+    answer: ClassVar[bool | None] = False
 
     def __call__(self, value: ValueInfo) -> bool:
         return False
