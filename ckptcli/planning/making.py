@@ -19,6 +19,9 @@ from ckptcli.planning.problems.steps import StepsProblem
 FLOOR_SHARE = 0.2
 """The part of the time that the bound of each action gets."""
 
+OTHERS_SHARE = 0.5
+"""The part that others get before a planner that starts from their plans."""
+
 ROUNDING = 1e-12
 """How far two sums of the same costs that are no whole numbers may be apart."""
 
@@ -105,8 +108,13 @@ class _Asking:
 
     def of(self, planners: Sequence[Planner], name: str) -> Plan:
         """Ask each in turn; what is proved needs no further planner."""
+        whole = self.request
+        if any(planner.starts_from_others for planner in planners):
+            self.request = replace(whole, deadline=whole.deadline.part(OTHERS_SHARE))
         self.floor = floor_of(self.problem, self.request.deadline.part(FLOOR_SHARE))
         for planner in planners:
+            if planner.starts_from_others:
+                self.request = whole
             why = planner.too_large(self.problem) if len(planners) > 1 else ""
             if why:
                 self.attempts.append(Attempt(planner.keyword, None, None, why))
@@ -124,8 +132,9 @@ class _Asking:
                 self._learn(planner.smallest(self.problem, request, self.floor), None)
 
     def _ask(self, planner: Planner) -> None:
-        known = self.best.cost if self.best else None
-        request = replace(self.request, best_cost=known)
+        request = self.request
+        if self.best is not None:
+            request = replace(request, best_cost=self.best.cost, best=self.best.actions)
         draft = planner.draft(self.problem, request)
         plan = judged(self.problem, request, planner.keyword, draft)
         self._learn(draft, plan.min_budget)
@@ -149,6 +158,8 @@ class _Asking:
         """What is said of a planner without a plan."""
         if self.best is not None and draft.lower_bound == self.best.cost:
             return "nothing costs less than the plan that is known"
+        if self.best is not None:
+            return "no cheaper plan was found"
         return "no plan within the budget"
 
     def _is_decided(self) -> bool:

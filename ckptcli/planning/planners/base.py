@@ -49,11 +49,13 @@ class Request:
         budget: the most that may be resident, in the unit of the problem; None for any.
         deadline: until when it may search.
         best_cost: the cost of a plan that is known and fits; a search may stop at it.
+        best: gives the schedule of that plan; None where it has none.
     """
 
     budget: int | None = None
     deadline: Deadline = field(default_factory=Deadline)
     best_cost: Number | None = None
+    best: Callable[[], Iterable[Action]] | None = None
 
     @property
     def limit(self) -> str:
@@ -117,6 +119,8 @@ class Planner(ABC):
         guarantee: what it promises, in a sentence.
         kinds: the kinds of problem that it takes.
         rank: `auto` asks planners in ascending order, quick ones first; None for never.
+        starts_from_others: whether those that `auto` asks are asked before it, for a plan to
+            start from.
     """
 
     keyword: ClassVar[str]
@@ -124,6 +128,12 @@ class Planner(ABC):
     guarantee: ClassVar[str]
     kinds: ClassVar[tuple[str, ...]]
     rank: ClassVar[int | None] = 50
+    starts_from_others: ClassVar[bool] = False
+
+    def check_installed(self) -> None:  # noqa: B027 - most need nothing
+        """Raises:
+        MissingLibraryError: a library that it needs is not installed.
+        """
 
     def too_large(self, problem: Any) -> str:
         """Why `auto` leaves the problem to others; "" if it does not."""

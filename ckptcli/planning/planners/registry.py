@@ -37,19 +37,23 @@ def registry() -> dict[str, Planner]:
 
 
 def planners_for(name: str, problem: Problem) -> list[Planner]:
-    """The planner of this name, or for `auto` all that take the problem.
+    """The planner of this name, behind the others if it starts from their plan; for `auto` all that
+    take the problem.
 
     Raises:
         UnknownNameError: no planner has this name.
         UsageError: it is for other kinds of problem.
+        MissingLibraryError: it needs a library that is not installed.
     """
     known = registry()
     able = [planner for planner in known.values() if planner.takes(problem)]
+    usual = [planner for planner in able if planner.rank is not None]
     if name == AUTO:
-        return [planner for planner in able if planner.rank is not None]
+        return usual
     if name not in known:
         raise UnknownNameError("planner", name, [AUTO, *known])
     if known[name] not in able:
         names = ", ".join(f"`{planner.keyword}`" for planner in able)
         raise UsageError(f"planner `{name}` does not take a {problem.kind}", f"use {names}")
-    return [known[name]]
+    known[name].check_installed()
+    return [*usual, known[name]] if known[name].starts_from_others else [known[name]]

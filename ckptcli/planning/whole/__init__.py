@@ -1,0 +1,1 @@
+"""Whole-graph search with two solvers of others, CP-SAT and HiGHS, which an extra installs."""
