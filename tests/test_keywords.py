@@ -58,6 +58,10 @@ def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ("gelu, relu", ["gelu", "relu"]),
         ("a=b", ["a=b"]),
         ("True,nan", ["True", "nan"]),
+        ('"a,b", c', ["a,b", "c"]),
+        ('"4","true",""', ["4", "true", ""]),
+        (r'"say \"1..3\", \\"', ['say "1..3", \\']),
+        ('a"b', ['a"b']),
     ],
 )
 def test_values_are_what_they_read_as(text: str, values: list[object]) -> None:
@@ -65,7 +69,13 @@ def test_values_are_what_they_read_as(text: str, values: list[object]) -> None:
     assert [(type(value), value) for value in found] == [(type(value), value) for value in values]
 
 
-VALUES = st.booleans() | st.integers(-(10**17), 10**17) | st.floats(-1e9, 1e9)
+VALUES = (
+    st.booleans()
+    | st.integers(-(10**17), 10**17)
+    | st.floats(-1e9, 1e9)
+    | st.text(st.characters(exclude_categories=["Cs"], include_characters='", \\'), max_size=8)
+    | st.sampled_from(["4", "1..3", "true", "a,b", " a", '"', '""', "", "\\", '\\"'])
+)
 
 
 @given(st.dictionaries(st.sampled_from(["depth", "width", "p"]), VALUES))
@@ -83,6 +93,8 @@ def test_texts_read_as_the_same_values(keywords: dict[str, Any]) -> None:
         (["depth=2", "depth=4"], "--set depth is there twice"),
         (["depth=2,2"], "--set depth=2,2: it has 2 twice"),
         (["depth=2,"], "`` is no value"),
+        (['act="a,b'], "has quotes that do not end"),
+        (['act="a"b,c'], "has quotes that do not end"),
     ],
 )
 def test_what_is_no_keyword_is_refused(texts: list[str], message: str) -> None:

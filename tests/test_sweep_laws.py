@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 import random
+from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
+from itertools import product
 
 import pytest
 from hypothesis import given, settings, strategies as st
@@ -18,6 +20,7 @@ from ckptcli.measure.origin import Origin
 from ckptcli.measure.rounds import Sample
 from ckptcli.measure.row import Passes
 from ckptcli.profiling.memory_pass import memory_pass
+from ckptcli.report.sweep_chart import panels
 from ckptcli.report.sweep_table import sentences, tables
 from ckptcli.sweep.laws.of_sweep import byte_laws, laws_of
 from ckptcli.sweep.laws.polynomial import recovered
@@ -161,6 +164,45 @@ def test_laws_meet_where_they_are_equal() -> None:
     assert crossing(slow, slow) is None
 
 
+def test_laws_of_two_sizes_meet_for_each_value_of_the_other() -> None:
+    """1e-6 n^2 layers and 1e-4 n layers^2 are the same at n = 100 layers."""
+    places = [(n, k) for n in (32.0, 64.0, 128.0, 256.0) for k in (1.0, 2.0, 4.0)]
+    first = fitted(("n", "layers"), {(n, k): 1e-6 * n**2 * k for n, k in places})
+    second = fitted(("n", "layers"), {(n, k): 1e-4 * n * k**2 for n, k in places})
+    assert first is not None
+    assert second is not None
+    for layers in (1.0, 4.0):
+        found = crossing(first, second, 0, {"layers": layers})
+        assert found == pytest.approx(100.0 * layers)
+
+
+def times_of(**laws: Callable[[int, int], float]) -> SweepResult:
+    """A sweep over n and layers of strategies whose times are known."""
+    points = []
+    for n, layers in product((32, 64, 128), (1, 2, 4)):
+        half_s = {name: law(n, layers) / 2 for name, law in laws.items()}
+        rows = [
+            replace(none_record(), strategy=name, passes=Passes((), (Sample(s, s),) * 6))
+            for name, s in half_s.items()
+        ]
+        record = analysed(run_record(*rows))
+        points.append(PointResult(f"{n} {layers}", {"n": n, "layers": layers}, record))
+    return SweepResult("silu", ("n", "layers"), points)
+
+
+def test_strategies_cross_at_the_ends_of_the_other_size_and_not_far_away() -> None:
+    sweep = times_of(none=lambda n, k: 1e-6 * n**2 * k, remat=lambda n, k: 1e-4 * n * k**2)
+    found = laws_of(sweep).crossovers
+    assert [(c.slower_above, c.other, c.name, list(c.where)) for c in found] == [
+        ("none", "remat", "n", ["layers = 1"]),
+        ("none", "remat", "n", ["layers = 4"]),
+    ]
+    assert [c.value for c in found] == [pytest.approx(100), pytest.approx(400)]
+    assert [c.is_extrapolated for c in found] == [False, True]
+    far = times_of(none=lambda n, k: 1e-6 * n**2, remat=lambda n, k: 1e-1 * n)
+    assert laws_of(far).crossovers == []
+
+
 @pytest.mark.parametrize(
     ("degrees", "quantile"), [(1, 12.706), (10, 2.228), (20, 2.086), (60, 2.0)]
 )
@@ -186,10 +228,27 @@ def test_times_of_several_machines_have_no_law_unless_asked() -> None:
     (law,) = laws_of(timed_sweep("a")).of_times
     assert law.law.exponents[0] == pytest.approx(1.0)
     several = timed_sweep("a", "b")
-    assert several.hosts == ["a", "b"]
+    assert list(several.machines.values()) == ["a", "b"]
     assert laws_of(several).of_times == []
     assert len(laws_of(several, any_machine=True).of_times) == 1
     assert any("times of two of them are not to be compared" in line for line in sentences(several))
     (times, _) = [table for table in tables(several) if "time" in table.title]
     assert times.header == ["n", "machine", "none"]
     assert [row[1].text for row in times.rows] == ["a", "b", "a", "b"]
+    (_, panel) = panels(several)
+    assert [(line.name, [x for x, _ in line.points]) for line in panel.lines] == [
+        ("none, a", [8, 32]),
+        ("none, b", [16, 64]),
+    ]
+
+
+def test_machines_of_one_name_are_told_apart() -> None:
+    """Containers are often called alike: the processor tells."""
+    points = timed_sweep("a").points
+    record = points[0].record
+    assert record is not None
+    other = replace(record, machine=replace(record.machine, cpu="another", cores=3))
+    several = SweepResult("silu", ("n",), [replace(points[0], record=other), *points[1:]])
+    assert several.machines["a, another, 3 cores"] == "a, another, 3 cores"
+    assert len(several.machines) == 2
+    assert laws_of(several).of_times == []

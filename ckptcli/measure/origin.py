@@ -5,6 +5,7 @@ Each fact is collected on its own; what cannot be had is None.
 
 from __future__ import annotations
 
+import os
 import platform
 import subprocess
 from collections.abc import Sequence
@@ -31,6 +32,7 @@ class Origin:
         commit: Commit of the repository that the run was started in.
         is_clean: Whether its tracked files were those of the commit.
         command: The command line, word by word; empty for a run from Python.
+        load_average: Processes that ran or wanted to when the run began, mean of the last minute.
     """
 
     began: Moment
@@ -38,6 +40,7 @@ class Origin:
     commit: str | None
     is_clean: bool | None
     command: Sequence[str] = ()
+    load_average: float | None = None
 
 
 def read_origin(command: Sequence[str] = ()) -> Origin:
@@ -51,6 +54,7 @@ def read_origin(command: Sequence[str] = ()) -> Origin:
         commit=commit or None,
         is_clean=None if changes is None else not changes,
         command=tuple(command),
+        load_average=os.getloadavg()[0] if hasattr(os, "getloadavg") else None,
     )
 
 

@@ -7,6 +7,7 @@ has one program.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 
 Point = Mapping[str, float]
 
@@ -22,8 +23,18 @@ def beside_point(point: Point, text: str) -> str:
 
 
 def shown_name(name: str) -> str:
-    """The option as the command line has it, without dashes before it."""
-    return name.replace("_", "-")
+    """As the command line has it: of an option the long name, `svd-eps`, of a keyword itself."""
+    return _long_names().get(name, name)
+
+
+@cache
+def _long_names() -> dict[str, str]:
+    from ckptcli.options.listing import options_of
+    from ckptcli.options.program import DeviceOptions
+    from ckptcli.options.workload import WorkloadOptions
+
+    groups = (WorkloadOptions, DeviceOptions)
+    return {option.name: option.key for group in groups for option in options_of(group)}
 
 
 def shown_value(value: float) -> str:

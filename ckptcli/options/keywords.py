@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
 from ckptcli.errors import UsageError
-from ckptcli.options.several import anything
+from ckptcli.options.several import anything, as_value
 
 Keyword: TypeAlias = bool | int | float | str
 
@@ -57,5 +57,7 @@ def keyword_texts(keywords: Mapping[str, Keyword]) -> tuple[str, ...]:
 
 
 def shown_keyword(value: Keyword) -> str:
-    """`4`, `0.5`, `true`, `gelu`."""
-    return str(value).lower() if isinstance(value, bool) else str(value)
+    """`4`, `0.5`, `true`, `gelu`, `"a,b"`."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return as_value(value) if isinstance(value, str) else str(value)

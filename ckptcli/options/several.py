@@ -2,7 +2,8 @@
 
 Parts stand between commas. A part is a number or, among whole numbers, a range from its first end
 up, with a step (`8..64:+8`) or a factor (`64..4096:x2`) where it is not 1; a further kind of part
-is a function of `_WHOLE` or `_ANY`. Words (`float32,float64`) have no ranges.
+is a function of `_WHOLE` or `_ANY`. Words (`float32,float64`) have no ranges. Among values of any
+kind a part in quotes, `"a,b"`, is a text, whatever is in it.
 
 Invariant: no value comes twice, since each is a program of its own.
 """
@@ -18,6 +19,8 @@ MOST_VALUES = 100
 """In one text."""
 
 Value = TypeVar("Value")
+
+_QUOTED = re.compile(r'\s*"(?:[^"\\]|\\["\\])*"\s*')
 
 _NUMBER = re.compile(r"[+-]?[0-9]{1,18}")
 _DECIMAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?")
@@ -54,13 +57,22 @@ def words(text: str) -> list[str]:
 
 
 def anything(text: str) -> list[bool | int | float | str]:
-    """The values in `2,4,8`, `0.5`, `true` or `gelu,relu`: numbers and ranges where they read as
-    these, `true` and `false`, else texts.
+    """The values in `2,4,8`, `0.5`, `true`, `gelu,relu` or `"a,b","4"`: numbers and ranges where
+    they read as these, `true` and `false`, else texts.
 
     Raises:
-        ValueError: a part without a text, one that comes twice, or too many.
+        ValueError: a part without a text, one that comes twice, too many, or quotes without an end.
     """
-    return _values(text, _ANYTHING, "no value")
+    return _values(text, _ANYTHING, "no value", _parts(text))
+
+
+def as_value(text: str) -> str:
+    """The text as a part that reads as it again: in quotes where it must be."""
+    try:
+        is_plain = anything(text) == [text]
+    except ValueError:
+        is_plain = False
+    return text if is_plain else '"' + re.sub(r'(["\\])', r"\\\1", text) + '"'
 
 
 def is_list(text: str) -> bool:
@@ -68,11 +80,31 @@ def is_list(text: str) -> bool:
     return "," in text or ".." in text
 
 
+def _parts(text: str) -> list[str]:
+    """What stands between commas, those within quotes left alone; quotes begin a part."""
+    found, place = list[str](), 0
+    while place <= len(text):
+        quoted = _QUOTED.match(text, place)
+        end = text.find(",", place) if quoted is None else quoted.end()
+        end = len(text) if end < 0 else end
+        part = text[place:end]
+        if part.strip().startswith('"') and (
+            quoted is None or text[end : end + 1] not in ("", ",")
+        ):
+            raise ValueError(f"`{text[place:].strip()}` has quotes that do not end before a comma")
+        found.append(part)
+        place = end + 1
+    return found
+
+
 def _values(
-    text: str, kinds: Sequence[Callable[[str], Sequence[Value] | None]], otherwise: str
+    text: str,
+    kinds: Sequence[Callable[[str], Sequence[Value] | None]],
+    otherwise: str,
+    parts: Sequence[str] | None = None,
 ) -> list[Value]:
     found: list[Value] = []
-    for part in text.split(","):
+    for part in text.split(",") if parts is None else parts:
         known = (values for kind in kinds if (values := kind(part.strip())) is not None)
         values = next(known, None)
         if values is None:
@@ -115,6 +147,10 @@ def _powers(first: int, last: int, factor: int) -> list[int]:
     return found
 
 
+def _quoted(part: str) -> Sequence[str] | None:
+    return [re.sub(r"\\(.)", r"\1", part[1:-1])] if _QUOTED.fullmatch(part) else None
+
+
 def _word(part: str) -> Sequence[str] | None:
     return [part] if part else None
 
@@ -131,6 +167,7 @@ def _truth(part: str) -> Sequence[bool] | None:
 _WHOLE = (_whole, _range, _steps)
 _ANY = (_any,)
 _ANYTHING: Sequence[Callable[[str], Sequence[bool | int | float | str] | None]] = (
+    _quoted,
     *_WHOLE,
     _any,
     _truth,

@@ -23,17 +23,20 @@ MOST_PANELS = 24
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """What is drawn upward: title, figure, how a tick is written, and what ticks are powers of."""
+    """What is drawn upward: title, figure, how a tick is written, what ticks are powers of, and
+    whether figures of two machines are on lines of their own.
+    """
 
     title: str
     figure: Callable[[Row], float | None]
     text: Callable[[float], str]
     base: float
+    by_machine: bool = False
 
 
 METRICS = (
     Metric("peak", lambda row: row.peak_bytes, lambda size: units.size(int(size)), 4.0),
-    Metric("total time", lambda row: row.median_s("total"), units.duration, 10.0),
+    Metric("total time", lambda row: row.median_s("total"), units.duration, 10.0, True),
 )
 
 
@@ -135,7 +138,12 @@ def _groups(
 def _panel(
     sweep: SweepResult, metric: Metric, axis: str, where: str, points: Sequence[PointResult]
 ) -> Panel | None:
-    lines = list(_lines(sweep.names, metric, axis, points))
+    machines = sweep.machines if metric.by_machine and len(sweep.machines) > 1 else {"": ""}
+    lines = [
+        line
+        for machine, called in machines.items()
+        for line in _lines(sweep.names, metric, axis, points, machine, called)
+    ]
     title = f"{metric.title}, {where}" if where else metric.title
     sizes = {x for line in lines for x, _ in line.points}
     if len(sizes) < 2:
@@ -144,14 +152,21 @@ def _panel(
 
 
 def _lines(
-    names: Sequence[str], metric: Metric, axis: str, points: Sequence[PointResult]
+    names: Sequence[str],
+    metric: Metric,
+    axis: str,
+    points: Sequence[PointResult],
+    machine: str,
+    called: str,
 ) -> Iterator[Line]:
+    """Those of one machine; of all without one."""
     for series, name in enumerate(names):
         found = [
             (float(point.point[axis]), float(figure))
             for point in points
+            if not machine or point.machine == machine
             if (row := point.rows().get(name)) is not None
             if (figure := metric.figure(row))
         ]
         if found:
-            yield Line(name, series, sorted(found))
+            yield Line(f"{name}, {called}" if machine else name, series, sorted(found))

@@ -67,7 +67,15 @@ class CsvSweep:
 def _csv_lines(sweep: SweepResult) -> Iterator[dict[str, object]]:
     for point in sweep.points:
         start = {shown_name(axis): point.point[axis] for axis in sweep.axes}
-        where = {**start, "host": as_text(point.host or ""), "status": point.status}
+        device = "" if point.record is None else as_text(point.record.device)
+        where = {
+            **start,
+            "host": as_text(point.host or ""),
+            "machine": as_text(point.machine or ""),
+            "device": device,
+            "load_average": point.load_average,
+            "status": point.status,
+        }
         for name, row in point.rows().items():
             yield {**where, **figures(as_text(name), row), "reason": ""}
         for name, why in point.missing().items():

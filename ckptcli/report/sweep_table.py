@@ -78,7 +78,8 @@ def _is_known(metric: Metric, measured: list[PointResult]) -> bool:
 
 
 def _table(sweep: SweepResult, metric: Metric, measured: list[PointResult]) -> Table:
-    has_hosts = metric.is_time and len(sweep.hosts) > 1
+    machines = sweep.machines
+    has_hosts = metric.is_time and len(machines) > 1
     names = sweep.names
     columns = [
         *(Column(shown_name(axis), 0, "text") for axis in sweep.axes),
@@ -91,7 +92,7 @@ def _table(sweep: SweepResult, metric: Metric, measured: list[PointResult]) -> T
         rows.append(
             [
                 *(Cell(shown(point.point[axis])) for axis in sweep.axes),
-                *([Cell(point.host or units.UNKNOWN)] if has_hosts else []),
+                *([Cell(machines.get(point.machine or "", units.UNKNOWN))] if has_hosts else []),
                 *(metric.cell(known[name]) if name in known else Cell(ABSENT) for name in names),
             ]
         )
@@ -108,10 +109,11 @@ def sentences(sweep: SweepResult) -> Iterator[str]:
     not_reached = sweep.with_status("not reached")
     if not_reached:
         yield f"{units.count(len(not_reached), 'point')} not reached"
-    if sweep.is_timed and len(sweep.hosts) > 1:
+    machines = sweep.machines
+    if sweep.is_timed and len(machines) > 1:
         yield (
-            f"measured on {len(sweep.hosts)} machines, {', '.join(sweep.hosts)}: times of two of "
-            "them are not to be compared"
+            f"measured on {len(machines)} machines, {', '.join(machines.values())}: times of two "
+            "of them are not to be compared"
         )
 
 

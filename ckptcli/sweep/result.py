@@ -13,6 +13,7 @@ from typing import Any
 from ckptcli.measure.point import shown_name, shown_value
 from ckptcli.measure.record import RunRecord
 from ckptcli.measure.row import Row
+from ckptcli.units import count
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +47,24 @@ class PointResult:
         if self.record is None or self.record.origin is None:
             return self.failed_on
         return self.record.origin.host
+
+    @property
+    def machine(self) -> str | None:
+        """What its times belong to: the host, its processor and cores, and what computed beside
+        them, since a container is often called as another is.
+        """
+        if self.record is None:
+            return self.failed_on
+        known = self.record.machine
+        beside = known.accelerator.model if known.accelerator else None
+        cores = None if known.cores is None else count(known.cores, "core")
+        return ", ".join(part for part in (self.host, known.cpu, cores, beside) if part) or None
+
+    @property
+    def load_average(self) -> float | None:
+        """How busy the machine was when the point began, in processes."""
+        origin = None if self.record is None else self.record.origin
+        return None if origin is None else origin.load_average
 
     @property
     def title(self) -> str:
@@ -95,9 +114,16 @@ class SweepResult:
         return list(dict.fromkeys(found))
 
     @property
-    def hosts(self) -> list[str]:
-        """The machines that measured, in the order in which they come."""
-        return list(dict.fromkeys(p.host for p in self.points if p.record and p.host))
+    def machines(self) -> dict[str, str]:
+        """The machines that measured, in the order in which they come, and how a table calls each:
+        by the host, where there is one of that name.
+        """
+        found = {p.machine: p.host for p in self.points if p.record and p.machine}
+        hosts = list(found.values())
+        return {
+            machine: host if host and hosts.count(host) == 1 else machine
+            for machine, host in found.items()
+        }
 
     @property
     def is_timed(self) -> bool:

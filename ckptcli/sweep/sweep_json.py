@@ -76,7 +76,9 @@ def _point(point: PointResult) -> dict[str, Any]:
         "status": point.status,
         "reason": point.reason,
         "host": point.host,
+        "machine": point.machine,
         "device": None if point.record is None else point.record.device,
+        "load_average": point.load_average,
         "rows": [figures(name, row) for name, row in point.rows().items()],
         "missing": [{"strategy": name, "reason": why} for name, why in point.missing().items()],
     }

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, product
 
 from ckptcli.measure.point import shown_name
 from ckptcli.measure.row import Row
@@ -19,6 +19,9 @@ from ckptcli.sweep.result import PointResult, SweepResult, shown
 METRICS = ("ledger_peak_bytes", "saved_bytes")
 FEWEST = 3
 """Places of a law; two are on a line whatever they are."""
+
+FAR = 16
+"""How many times beyond the points two times may cross for that to be told."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +93,7 @@ def laws_of(sweep: SweepResult, any_machine: bool = False) -> Laws:
         return Laws()
     others = [axis for axis in sweep.axes if axis not in numbers]
     groups = list(_groups(measured, others))
-    timed = [(w, ps) for w, ps in groups if any_machine or len({p.host for p in ps}) == 1]
+    timed = [(w, ps) for w, ps in groups if any_machine or len({p.machine for p in ps}) == 1]
     times = [law for where, points in timed for law in _times(points, names, where)]
     return Laws(
         [law for where, points in groups for law in _bytes(points, names, where)],
@@ -195,13 +198,33 @@ def _times(
 
 def _crossovers(laws: Sequence[TimeLaw]) -> Iterator[Crossover]:
     for first, second in combinations(laws, 2):
-        value = crossing(first.law, second.law) if first.where == second.where else None
-        if value is None or value < 1:
+        if (first.where, first.law.names) == (second.where, second.law.names):
+            yield from _meetings(first, second)
+
+
+def _meetings(first: TimeLaw, second: TimeLaw) -> Iterator[Crossover]:
+    """Over the variable in which the laws differ most, at the smallest and at the largest values of
+    the others; none far from the points, where a law says nothing.
+    """
+    names, ends = first.law.names, first.law.ends
+    apart = [abs(a - b) for a, b in zip(first.law.exponents, second.law.exponents)]
+    variable = apart.index(max(apart))
+    others = [sorted(set(pair)) for place, pair in enumerate(ends) if place != variable]
+    other_names = [name for name in names if name != names[variable]]
+    low, high = ends[variable]
+    grow = [law.law.exponents[variable] for law in (first, second)]
+    steeper, other = (first, second) if grow[0] > grow[1] else (second, first)
+    for values in product(*others):
+        at = dict(zip(other_names, values))
+        value = crossing(first.law, second.law, variable, at)
+        if value is None or not max(1, low / FAR) <= value <= high * FAR:
             continue
-        steeper, other = (
-            (first, second) if first.law.exponents[0] > second.law.exponents[0] else (second, first)
+        where = [*first.where, *(f"{shown_name(name)} = {v:g}" for name, v in at.items())]
+        yield Crossover(
+            steeper.strategy,
+            other.strategy,
+            where,
+            names[variable],
+            value,
+            not low <= value <= high,
         )
-        low, high = steeper.law.ends[0]
-        name = steeper.law.names[0]
-        outside = not low <= value <= high
-        yield Crossover(steeper.strategy, other.strategy, first.where, name, value, outside)

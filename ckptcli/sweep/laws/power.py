@@ -123,12 +123,20 @@ def student(degrees: int) -> float:
     return z + (z**3 + z) / (4 * degrees) + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * degrees**2)
 
 
-def crossing(first: PowerLaw, second: PowerLaw) -> float | None:
-    """Where two laws of one variable meet; None where they do not, or too far away for a number."""
-    if len(first.exponents) != 1 or first.exponents[0] == second.exponents[0]:
+def crossing(
+    first: PowerLaw, second: PowerLaw, variable: int = 0, others: Mapping[str, float] | None = None
+) -> float | None:
+    """Where two laws of the same variables meet over one of them, by its position, the others being
+    what `others` says by name; None where they do not, or too far away for a number.
+    """
+    differences = [a - b for a, b in zip(first.exponents, second.exponents)]
+    if not differences[variable]:
         return None
     apart = math.log(first.factor_s) - math.log(second.factor_s)
-    place = apart / (second.exponents[0] - first.exponents[0])
+    for name, difference in zip(first.names, differences):
+        if name != first.names[variable]:
+            apart += difference * math.log((others or {})[name])
+    place = -apart / differences[variable]
     return math.exp(place) if abs(place) < 50 else None
 
 
