@@ -11,7 +11,7 @@ import linecache
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, redirect_stdout
 from functools import cache
 from pathlib import Path
@@ -53,8 +53,15 @@ def is_user_code(text: str) -> bool:
     return MARK in text
 
 
-def load_name(text: str) -> object:
+def load_name(
+    text: str, source: str | None = None, names: Mapping[str, object] | None = None
+) -> object:
     """What `NAME` stands for in `FILE.py`, which is run to find out.
+
+    Args:
+        text: `FILE.py:NAME`.
+        source: what is run in the file's place.
+        names: what its names stand for before it is run.
 
     Raises:
         UsageError: the file cannot be run.
@@ -62,7 +69,7 @@ def load_name(text: str) -> object:
     """
     stem, _, name = text.partition(MARK)
     path = Path(f"{stem}{SUFFIX}")
-    return _named(_run(path), name, f"name in `{path}`:")
+    return _named(_run(path, source, names or {}), name, f"name in `{path}`:")
 
 
 def is_importable(text: str) -> bool:
@@ -148,13 +155,14 @@ def refused_arguments(
     return None
 
 
-def _run(path: Path) -> ModuleType:
+def _run(path: Path, source: str | None, names: Mapping[str, object]) -> ModuleType:
     """The module in a file; the code has the path as given, so that lines are named by it."""
     module = ModuleType(f"_user_{path.stem}")
+    vars(module).update(names)
     module.__file__ = str(path.absolute())
     folder = str(path.absolute().parent)
     try:
-        code = compile(path.read_bytes(), str(path), "exec")
+        code = compile(path.read_bytes() if source is None else source, str(path), "exec")
         if folder not in sys.path:
             sys.path.append(folder)
         sys.modules[module.__name__] = module  # a dataclass looks its module up

@@ -25,12 +25,17 @@ def compiled_facts(lowered: Any, compiled: Any) -> Compiled:
     What a version of JAX does not tell is None.
     """
     return Compiled(
-        plan=_plan(_told(compiled.memory_analysis)),
+        plan=compiled_plan(compiled),
         lowered_flops=_flops(_told(lowered.cost_analysis)),
         flops=_flops(_told(compiled.cost_analysis)),
         asked_by_op=_told(lambda: recomputed_by_op(lowered.as_text("hlo", debug_info=True))),
         left_by_op=_told(lambda: recomputed_by_op(compiled.as_text())),
     )
+
+
+def compiled_plan(compiled: Any) -> Plan | None:
+    """What the compiler planned for a program; None where it does not tell."""
+    return _plan(_told(compiled.memory_analysis))
 
 
 def packed_program(compiled: Any, arguments: Any) -> Packed:

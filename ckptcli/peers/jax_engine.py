@@ -16,10 +16,10 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 
 from ckptcli.checkpoint.strategies.base import LayerRegion
-from ckptcli.measure.compiled import Compiled
+from ckptcli.measure.compiled import Compiled, Plan
 from ckptcli.measure.memory import held_alone
 from ckptcli.peers.base import Again, Measured, Packed, Values, program_of, register
-from ckptcli.peers.jax_compiled import compiled_facts, packed_program
+from ckptcli.peers.jax_compiled import compiled_facts, compiled_plan, packed_program
 from ckptcli.workloads.base import Workload
 
 
@@ -186,6 +186,11 @@ class CompiledJaxNetwork(_JaxNetwork):
             self._compiled = self._lowered.compile()
         self._lower_s = lowered_s - start_s
         self._build_s = time.perf_counter() - lowered_s
+
+    @property
+    def plan(self) -> Plan | None:
+        """What the compiler planned; None where it does not tell."""
+        return compiled_plan(self._compiled)
 
     def forward(self) -> Any:
         import jax

@@ -127,7 +127,15 @@ def load_function(text: str) -> UserFunction:
         raise UsageError(
             f"--function {text} is not FILE.py:MAKE", "write `--function model.py:make`"
         )
-    make = load_name(text)
+    return made_function(text, load_name(text))
+
+
+def made_function(text: str, make: object) -> UserFunction:
+    """What `MAKE` of the text gives.
+
+    Raises:
+        UsageError, ProgramError: as `load_function`.
+    """
     if not callable(make):
         raise UsageError(f"`{text}` is not a function", _CONTRACT)
     with running(text, SMALLER):

@@ -11,7 +11,7 @@ Source: `jax.checkpoint`, `jax.extend.core.jaxpr_as_fun`.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 import jax
@@ -24,12 +24,11 @@ from ckptcli.peers.jax_evaluate import (
     equations,
     evaluate,
     has_checkpoint,
-    inner_programs,
-    is_literal,
     without_checkpoints,
 )
 from ckptcli.peers.jax_function import UserFunction
 from ckptcli.peers.jax_lines import Calls, evaluate_calls, without_checkpoints_apart
+from ckptcli.peers.jax_operations import executed
 from ckptcli.peers.jax_policies import policy_of
 from ckptcli.peers.jax_trial import traced
 
@@ -41,14 +40,6 @@ ROUNDINGS = {"float64": 1e-12, "float32": 1e-5}
 
 HALF_ROUNDINGS = 16.0
 """For what is stored in fewer bits: so many of its units in the last place."""
-
-_CALLS = frozenset(
-    {"jit", "pjit", "closed_call", "core_call", "remat2", "checkpoint", "custom_jvp_call"}
-    | {"custom_vjp_call", "custom_vjp_call_jaxpr", "scan", "while", "cond", "name"}
-    | {"optimization_barrier", "reduce_precision", "broadcast_in_dim", "reshape", "squeeze"}
-    | {"convert_element_type", "transpose", "copy", "pvary", "stop_gradient"}
-)
-"""Primitives that compute nothing, but call, name, move or give a shape."""
 
 
 class FunctionProgram:
@@ -74,33 +65,15 @@ class FunctionProgram:
 
 def gradient_calls(loss: Loss, parameters: Sequence[Any], arrays: Sequence[Any]) -> Counter[str]:
     """How often each primitive that computes something is evaluated in loss and gradient."""
-    traced = jax.make_jaxpr(jax.value_and_grad(loss))(parameters, arrays)
-    return Counter(dict(_calls(traced.jaxpr)))
-
-
-def _calls(program: Any) -> Iterator[tuple[str, int]]:
     found: Counter[str] = Counter()
-    waiting = [(program, 1)]
-    while waiting:
-        current, times = waiting.pop()
-        for equation in needed(current):
-            inner = list(inner_programs(equation))
-            if not inner and equation.primitive.name not in _CALLS:
-                found[equation.primitive.name] += times
-            each = times * int(equation.params.get("length", 1) or 1)
-            waiting += [(body, each) for name, body in inner if name != "jvp_jaxpr"]
-    yield from found.items()
+    for equation, times in executed(gradient_program(loss, parameters, arrays).jaxpr):
+        found[equation.primitive.name] += times
+    return found
 
 
-def needed(program: Any) -> list[Any]:
-    """The equations that some output depends on, or that do something beside it."""
-    wanted = {atom for atom in program.outvars if not is_literal(atom)}
-    kept = []
-    for equation in reversed(program.eqns):
-        if equation.effects or not wanted.isdisjoint(equation.outvars):
-            kept.append(equation)
-            wanted.update(atom for atom in equation.invars if not is_literal(atom))
-    return kept[::-1]
+def gradient_program(loss: Loss, parameters: Sequence[Any], arrays: Sequence[Any]) -> Any:
+    """Loss and gradient by the parameters as one `ClosedJaxpr`."""
+    return jax.make_jaxpr(jax.value_and_grad(loss))(parameters, arrays)
 
 
 class FunctionRows:

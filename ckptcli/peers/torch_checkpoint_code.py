@@ -10,7 +10,7 @@ from itertools import groupby
 from keyword import iskeyword
 
 from ckptcli.peers.torch_regions import ModuleRegion
-from ckptcli.planning.blocks.plan import Snippet
+from ckptcli.planning.snippet import Snippet
 
 _LOOP = "a loop over the blocks"
 _SEQUENTIAL = "the Sequential in pieces"

@@ -16,10 +16,11 @@ from ckptcli.measure.rounds import Plan
 from ckptcli.peers.base import Engine, NoPeer
 from ckptcli.peers.module_request import ModuleRequest
 from ckptcli.peers.module_strategies import module_strategies
-from ckptcli.planning.blocks.plan import Block, ModulePlan, Snippet
+from ckptcli.planning.blocks.plan import Block, ModulePlan
 from ckptcli.planning.blocks.search import Found, Search
 from ckptcli.planning.blocks.sets import SetPass
 from ckptcli.planning.device_limit import DeviceLimit
+from ckptcli.planning.snippet import Snippet
 from ckptcli.planning.tape.measured import Measured
 from ckptcli.profiling.fake_profile import KERNELS, SHAPES_ONLY, values_refused
 from ckptcli.profiling.module_profile import profile_module

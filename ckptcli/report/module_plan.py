@@ -8,9 +8,10 @@ from rich.table import Table
 from rich.text import Text
 
 from ckptcli import units
-from ckptcli.planning.blocks.plan import Block, ModulePlan, Snippet
+from ckptcli.planning.blocks.plan import Block, ModulePlan
 from ckptcli.planning.blocks.sets import SetPass
 from ckptcli.planning.problems.base import Number
+from ckptcli.planning.snippet import Snippet
 from ckptcli.report import cells
 from ckptcli.report.cells import Cell, Column
 from ckptcli.report.device_limit import least_device_sentence, limit_sentence

@@ -77,11 +77,14 @@ class FunctionSubject:
         yield saved_by_function(self.text, strategies)
 
     def plan(self, options: PlanOptions, engines: Sequence[Engine], tell: Tell) -> Planned:
-        del options, engines, tell
-        raise UsageError(
-            f"there is no plan for --function {self.text}: it has no blocks to choose from",
-            "`ckpt run --function` compares the policies that -s names",
-        )
+        from ckptcli.cli.function_plans import planned_function
+
+        if self.engine_names != (ENGINE,):
+            raise UsageError(
+                f"a plan for --function {self.text} is for what XLA compiles",
+                f"leave out --engine, or use {ENGINE}",
+            )
+        return planned_function(self.text, options, engines[0], tell)
 
 
 def _engines(text: str, names: Sequence[str]) -> Sequence[str]:

@@ -19,7 +19,7 @@ from ckptcli.options.program import (
     ShapeOptions,
     TrainingOptions,
 )
-from ckptcli.options.subjects import MODULE, WORKLOAD
+from ckptcli.options.subjects import FUNCTION, MODULE, WORKLOAD
 from ckptcli.options.workload import WorkloadOptions
 
 _ONCE = "it is what this plan is for"
@@ -88,7 +88,7 @@ class OptimizerOptions(Options):
         choices=("sgd", "momentum", "adam"),
         default_text="none",
         not_in_settings=_ONCE,
-        subjects=_OF_PROGRAMS,
+        subjects=frozenset({WORKLOAD, FUNCTION}),
     )
 
 
@@ -191,7 +191,7 @@ class PlanOptions(Options):
         device_memory={
             "help": "Instead of --budget: the most in all, with parameters, input and optimizer.",
             "section": "What to run",
-            "subjects": frozenset({WORKLOAD, MODULE}),
+            "subjects": frozenset({WORKLOAD, MODULE, FUNCTION}),
         },
     )
     optimizer: OptimizerOptions = group(OptimizerOptions)
@@ -205,7 +205,16 @@ class PlanOptions(Options):
         PeerOptions,
         engine_names={"help": "With --module: the library that the module is of, torch."},
     )
-    blocks: BlockOptions = group(BlockOptions)
+    blocks: BlockOptions = group(
+        BlockOptions,
+        blocks_text={
+            "help": "With --module: the blocks that strategies group, by path or class. With "
+            "--function: the function each call of which may be under a checkpoint.",
+            "metavar": "GLOB|CLASS|FUNCTION",
+            "default_text": "the elements of lists of modules; functions that are called a layer",
+            "subjects": frozenset({MODULE, FUNCTION}),
+        },
+    )
     inputs: InputOptions = group(InputOptions)
     shapes: ShapeOptions = group(ShapeOptions)
     training: TrainingOptions = group(TrainingOptions)

@@ -10,15 +10,8 @@ from ckptcli.planning.blocks.sets import SetPass
 from ckptcli.planning.device_limit import DeviceLimit
 from ckptcli.planning.plan import SCHEMA
 from ckptcli.planning.problems.base import Number
+from ckptcli.planning.snippet import Snippet
 from ckptcli.planning.tape.measured import Measured
-
-
-@dataclass(frozen=True, slots=True)
-class Snippet:
-    """Code that makes the checkpoints of a set, of a `model`; `way` says by what."""
-
-    way: str
-    code: str
 
 
 @dataclass(frozen=True, slots=True)
