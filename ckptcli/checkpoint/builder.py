@@ -19,7 +19,7 @@ from ckptcli.backends.base import Namespace
 from ckptcli.backends.host_copy import HostCopy
 from ckptcli.checkpoint.checkpointer import Checkpointer, WatchedCheckpointer
 from ckptcli.checkpoint.offloading import OffloadingCheckpointer, WatchedOffloadingCheckpointer
-from ckptcli.checkpoint.region_plan import Plans, plan_regions
+from ckptcli.checkpoint.region_plan import Plans
 from ckptcli.checkpoint.region_retriever import RegionRetriever
 from ckptcli.checkpoint.retriever import Retriever
 from ckptcli.errors import CheckpointError
@@ -36,22 +36,22 @@ def build(steps: list[Node], namespace: Namespace, sink: Sink | None) -> Retriev
         CheckpointError: a value is needed that no step saved.
     """
     states = _States()
-    in_regions: list[tuple[Node, Node]] = []
+    plans = Plans()
     backups: list[Node] = []
     for step in steps:
         for value in step.saved_values:
             if value is None:
-                in_regions += states.require_saved(step)
+                states.require_saved(step, plans)
                 break
         if step.backup_values:
             backups.append(step)
-    plans = states.require_regions(in_regions) if in_regions else None
+    states.require_inputs(plans)
     dropped = states.take_backups(backups)
     states.check_complete()
     checkpointer = states.checkpointer(namespace, sink)
     if sink is not None:
         sink.emit(_started(steps, states.required, dropped))
-    return checkpointer if plans is None else RegionRetriever(checkpointer, plans, namespace, sink)
+    return RegionRetriever(checkpointer, plans, namespace, sink) if plans.regions else checkpointer
 
 
 def _started(steps: list[Node], counted: dict[int, int], dropped: list[int]) -> BackwardStarted:
@@ -76,18 +76,16 @@ class _States:
         self.retro_forwards: dict[int, Node] = {}
         self.offloads = False
 
-    def require_saved(self, step: Node) -> list[tuple[Node, Node]]:
-        """Count a use of each value that `step` saved and does not hold; returns those of regions,
-        which are planned together.
+    def require_saved(self, step: Node, plans: Plans) -> None:
+        """Count a use of each value that `step` saved and does not hold: those of regions are asked
+        of their plans.
         """
-        in_regions = []
         for node, value in zip(step.saved, step.saved_values):
             if value is None:
                 if node.region is None:
                     self.require(node)
                 else:
-                    in_regions.append((step, node))
-        return in_regions
+                    plans.ask(node, step.region)
 
     def require(self, node: Node) -> None:
         """Count one use of `node`; on its first, one use of each parent too, up to held values."""
@@ -104,9 +102,9 @@ class _States:
                 self.retro_forwards[node_id] = current
                 stack.extend(current.parents)
 
-    def require_regions(self, requests: list[tuple[Node, Node]]) -> Plans:
-        """Plan the regions that `requests` (step, value) touch; require what they need."""
-        plans = plan_regions(requests)
+    def require_inputs(self, plans: Plans) -> None:
+        """Complete the plans, and require what they need from outside of all regions."""
+        plans.complete()
         for node in plans.top:
             self.require(node)
             held = None if node.region is None else node.region.take_held(node)
@@ -114,7 +112,6 @@ class _States:
                 self.values.setdefault(node.id, held)
                 self.offloads = self.offloads or isinstance(held, HostCopy)
         self._share_backups(plans.constants())
-        return plans
 
     def _share_backups(self, constants: Iterable[Node]) -> None:
         """Use what constants of regions hold; they are no steps, and other passes need them too."""

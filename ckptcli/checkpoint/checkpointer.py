@@ -12,6 +12,7 @@ recursive; this one is a loop over a stack and yields the same order.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from ckptcli.backends.base import Namespace
@@ -104,18 +105,7 @@ class Checkpointer:
 
     def retro_forward(self, node: Node) -> None:
         """Compute the node again from its parents' states; its use count stays."""
-        op: Operation = node.op  # type: ignore[assignment]
-        parents = node.parents
-        take = self.take
-        if len(parents) == 1:
-            value = op.forward(self.namespace, take(parents[0].id), node.params)
-        elif len(parents) == 2:
-            lhs, rhs = take(parents[0].id), take(parents[1].id)
-            value = op.forward(self.namespace, lhs, rhs, node.params)
-        else:
-            inputs = [take(parent.id) for parent in parents]
-            value = op.forward(self.namespace, *inputs, node.params)
-        self.values[node.id] = value
+        self.values[node.id] = computed_again(node, self.namespace, self.take)
 
     def check_drained(self) -> None:
         """Raise unless every state was used exactly as often as it was counted.
@@ -129,6 +119,17 @@ class Checkpointer:
                 f"the checkpointer is not drained after the backward pass: nodes {left[:10]}",
                 "this is a defect of the engine, please report it with the program that shows it",
             )
+
+
+def computed_again(node: Node, namespace: Namespace, take: Callable[[int], Any]) -> Any:
+    """The node's value, computed from those of its parents, which `take` gives by their ids."""
+    op: Operation = node.op  # type: ignore[assignment]
+    parents = node.parents
+    if len(parents) == 1:
+        return op.forward(namespace, take(parents[0].id), node.params)
+    if len(parents) == 2:
+        return op.forward(namespace, take(parents[0].id), take(parents[1].id), node.params)
+    return op.forward(namespace, *[take(parent.id) for parent in parents], node.params)
 
 
 class WatchedCheckpointer(Checkpointer):

@@ -11,11 +11,14 @@ of the forward pass; the number of uses of every value is known before anything 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from operator import attrgetter
 
 from ckptcli.checkpoint.regions import Region, common_region
 from ckptcli.graph import Node
+
+_by_id = attrgetter("id")
 
 
 @dataclass(slots=True)
@@ -23,23 +26,19 @@ class RegionPlan:
     """One region's recomputation.
 
     Attributes:
-        required: node id -> how often the value is asked for at this level.
+        targets: the values that are asked for at this level.
+        required: node id -> how often each of them is.
         order: the nodes to compute, in the order of the forward pass.
         uses: node id -> how often the recomputation itself uses the value.
         inputs: values from outside the region.
     """
 
     region: Region
-    targets: dict[int, Node] = field(default_factory=dict)
+    targets: list[Node] = field(default_factory=list)
     required: dict[int, int] = field(default_factory=dict)
     order: list[Node] = field(default_factory=list)
     uses: dict[int, int] = field(default_factory=dict)
     inputs: list[Node] = field(default_factory=list)
-
-    def ask(self, node: Node) -> None:
-        """One more use of the value of `node` at this level."""
-        self.targets[node.id] = node
-        self.required[node.id] = self.required.get(node.id, 0) + 1
 
 
 @dataclass(slots=True)
@@ -52,14 +51,29 @@ class Plans:
 
     def ask(self, node: Node, step_region: Region | None) -> None:
         """One more use of the value of `node` by an op in `step_region`."""
-        level = common_region(step_region, node.owner)
+        owner = node.owner
+        level = owner if owner is step_region else common_region(step_region, owner)
         if level is None:
             self.top.append(node)
+            return
+        plan = self.regions.get(level)
+        if plan is None:
+            plan = self.regions[level] = RegionPlan(level)
+            self.by_depth.setdefault(level.depth, []).append(plan)
+        node_id, required = node.id, plan.required
+        if node_id in required:
+            required[node_id] += 1
         else:
-            if level not in self.regions:
-                self.regions[level] = RegionPlan(level)
-                self.by_depth.setdefault(level.depth, []).append(self.regions[level])
-            self.regions[level].ask(node)
+            required[node_id] = 1
+            plan.targets.append(node)
+
+    def complete(self) -> None:
+        """All is asked for: work out what each region does, and what it asks of those around it."""
+        for depth in range(max(self.by_depth, default=0), 0, -1):
+            for plan in self.by_depth.get(depth, ()):
+                _complete(plan)
+                for node in plan.inputs:
+                    self.ask(node, plan.region.parent)
 
     def constants(self) -> Iterator[Node]:
         """The untracked nodes that are computed again."""
@@ -67,28 +81,6 @@ class Plans:
             for node in plan.order:
                 if not node.tracked:
                     yield node
-
-
-def plan_regions(requests: Iterable[tuple[Node, Node]]) -> Plans:
-    """The plans that serve every (step, value) asked for."""
-    plans = Plans()
-    for step, node in requests:
-        plans.ask(node, step.region)
-    for depth in range(max(plans.by_depth, default=0), 0, -1):
-        for plan in plans.by_depth.get(depth, ()):
-            _complete(plan)
-            for node in plan.inputs:
-                plans.ask(node, plan.region.parent)
-    return plans
-
-
-def not_held(steps: Iterable[Node]) -> Iterator[tuple[Node, Node]]:
-    """(step, value) for each value that a tracked step saved without holding it."""
-    for step in steps:
-        if step.tracked and step.saved:
-            for node, value in zip(step.saved, step.saved_values):
-                if value is None:
-                    yield step, node
 
 
 def let_go(nodes: list[Node]) -> set[int]:
@@ -118,28 +110,20 @@ def let_go(nodes: list[Node]) -> set[int]:
 
 def _complete(plan: RegionPlan) -> None:
     """Work out order, uses and inputs from the targets."""
-    region = plan.region
-    stack = list(plan.targets.values())
-    seen: set[int] = set()
-    inputs: dict[int, Node] = {}
+    region, order, uses, inputs = plan.region, plan.order, plan.uses, plan.inputs
+    seen = set(plan.required)
+    stack = plan.targets
     while stack:
         node = stack.pop()
-        if node.id in seen:
-            continue
-        seen.add(node.id)
-        plan.order.append(node)
+        order.append(node)
         for parent in node.parents:
-            if _is_inside(parent, region):
-                plan.uses[parent.id] = plan.uses.get(parent.id, 0) + 1
-                stack.append(parent)
-            else:
-                inputs[parent.id] = parent
-                plan.uses[parent.id] = plan.uses.get(parent.id, 0) + 1
-    plan.order.sort(key=lambda node: node.id)
-    plan.inputs = list(inputs.values())
-
-
-def _is_inside(node: Node, region: Region) -> bool:
-    """Whether `region`, or one inside it, has to compute the value."""
-    owner = node.owner
-    return owner is not None and region.contains(owner)
+            parent_id = parent.id
+            uses[parent_id] = uses.get(parent_id, 0) + 1
+            if parent_id not in seen:
+                seen.add(parent_id)
+                owner = parent.owner
+                if owner is region or (owner is not None and region.contains(owner)):
+                    stack.append(parent)
+                else:
+                    inputs.append(parent)
+    order.sort(key=_by_id)

@@ -15,7 +15,7 @@ from __future__ import annotations
 from typing import Any
 
 from ckptcli.backends.base import Namespace
-from ckptcli.checkpoint.checkpointer import Checkpointer
+from ckptcli.checkpoint.checkpointer import Checkpointer, computed_again
 from ckptcli.checkpoint.region_plan import Plans, RegionPlan
 from ckptcli.checkpoint.regions import Region, common_region
 from ckptcli.errors import CheckpointError
@@ -39,14 +39,21 @@ class RegionRetriever:
         """The values that `step` saved, in its order; from here on they are the caller's."""
         values = step.saved_values
         step.saved_values = ()
-        return [self._answer(node, value, step) for node, value in zip(step.saved, values)]
+        region, is_watched = step.region, self._sink is not None
+        kept = []
+        for node, value in zip(step.saved, values):
+            if value is None or is_watched:
+                level = None if value is not None else common_region(region, node.owner)
+                if level is None:
+                    value = self._held.answer(node, value, step)
+                else:
+                    value = self._recomputed(node, level, step)
+            kept.append(value)
+        return kept
 
-    def _answer(self, node: Node, value: Any, step: Node) -> Any:
-        """What `step` gets for `node`, of which it holds `value`; None counts as one use."""
-        level = common_region(step.region, node.owner) if value is None else None
-        if level is None:
-            return self._held.answer(node, value, step)
-        visited = self._fill(level)
+    def _recomputed(self, node: Node, level: Region, step: Node) -> Any:
+        """What `level` computes again for `step`; counts as one use."""
+        visited = [] if level in self._caches else self._fill(level)
         if self._sink is not None:
             self._sink.emit(Retrieved(node.id, max(1, len(visited)), step.id))
             for visit in visited or [node]:
@@ -70,9 +77,9 @@ class RegionRetriever:
             )
 
     def _fill(self, level: Region) -> list[Node]:
-        """Recompute `level` unless it is, and first the regions around it that it needs."""
+        """Recompute `level`, and first the regions around it that it needs."""
         visited: list[Node] = []
-        stack = [] if level in self._caches else [level]
+        stack = [level]
         while stack:
             plan = self._plans[stack[-1]]
             outer = self._missing(plan)
@@ -93,38 +100,29 @@ class RegionRetriever:
         return None
 
     def _recompute(self, plan: RegionPlan) -> None:
-        values = {node.id: self._input(plan.region, node) for node in plan.inputs}
-        uses = dict(plan.uses)
-        required = plan.required
-        for node in plan.order:
-            values[node.id] = self._forward(node, values, plan.region)
-            for parent in node.parents:
-                uses[parent.id] -= 1
-                if not uses[parent.id] and parent.id not in required:
-                    values.pop(parent.id, None)
-        self._caches[plan.region] = {node_id: values[node_id] for node_id in required}
-
-    def _forward(self, node: Node, values: dict[int, Any], region: Region) -> Any:
-        """The value of `node`, computed again.
+        """Compute what is asked of a region again; in the end its cache has that alone.
 
         Raises:
-            CheckpointError: the op fails, which it did not in the forward pass.
+            CheckpointError: an op fails, which it did not in the forward pass.
         """
-        op: Operation = node.op  # type: ignore[assignment]
-        operands = [values[parent.id] for parent in node.parents]
-        try:
-            value = op.forward(self._namespace, *operands, node.params)
-        except MemoryError:
-            raise
-        except Exception as error:
-            raise CheckpointError(
-                f"node {node.id} (`{op.name}`) of region `{region.name}` cannot be computed "
-                f"again: {error}",
-                "its op worked in the forward pass: something that it depends on has changed",
-            ) from error
-        if self._sink is not None:
-            self._sink.emit(Recomputed(node.id, op.name, self._namespace.storage_id(value)))
-        return value
+        region, required, uses = plan.region, plan.required, plan.uses
+        values = {node.id: self._input(region, node) for node in plan.inputs}
+        for node in plan.order:
+            try:
+                value = computed_again(node, self._namespace, values.__getitem__)
+            except MemoryError:
+                raise
+            except Exception as error:
+                raise _not_again(node, region, error) from error
+            values[node.id] = value
+            if self._sink is not None:
+                self._sink.emit(_told(node, self._namespace.storage_id(value)))
+            for parent in node.parents:
+                parent_id = parent.id
+                uses[parent_id] -= 1
+                if not uses[parent_id] and parent_id not in required:
+                    del values[parent_id]
+        self._caches[region] = values
 
     def _input(self, region: Region, node: Node) -> Any:
         level = common_region(region.parent, node.owner)
@@ -135,3 +133,17 @@ class RegionRetriever:
         required[node_id] -= 1
         cache = self._caches[level]
         return cache[node_id] if required[node_id] else cache.pop(node_id)
+
+
+def _told(node: Node, storage: int) -> Recomputed:
+    op: Operation = node.op  # type: ignore[assignment]
+    return Recomputed(node.id, op.name, storage)
+
+
+def _not_again(node: Node, region: Region, error: Exception) -> CheckpointError:
+    """The error of an op that fails in the backward pass, which it did not in the forward pass."""
+    op: Operation = node.op  # type: ignore[assignment]
+    return CheckpointError(
+        f"node {node.id} (`{op.name}`) of region `{region.name}` cannot be computed again: {error}",
+        "its op worked in the forward pass: something that it depends on has changed",
+    )
