@@ -138,6 +138,20 @@ def test_what_does_not_grow_fits_at_every_size() -> None:
     assert "does not grow with layers" in answer.why
 
 
+def test_a_program_that_is_large_at_any_size_is_looked_at_where_the_size_counts() -> None:
+    """Parameters are most of it up to a batch of thousands: half a gigabyte, a constant law."""
+    fixed, limit_bytes = 514 * 2**20, 24 * 10**9
+
+    def peak(size: int) -> Peak:
+        return Peak(*[max(fixed + 4 * size, 200 * 2**20 + 91_000 * size)] * 2)
+
+    answer, measured = found(peak, limit_bytes)
+    assert answer.proven
+    assert answer.law.text == f"91000 layers + {200 * 2**20}"
+    assert peak(answer.largest).peak_bytes <= limit_bytes < peak(answer.largest + 1).peak_bytes
+    assert len(measured) == 2
+
+
 def test_nothing_fits() -> None:
     answer, measured = found(lambda n: Peak(5000 * n, 5000 * n), 1000)
     assert (answer.largest, answer.peak_bytes, answer.next_peak_bytes) == (0, None, 5000)

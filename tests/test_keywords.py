@@ -186,6 +186,7 @@ def test_a_point_is_a_run_with_its_keywords(capsys: pytest.CaptureFixture[str]) 
         ["depth"],
         [{"depth": 2}, {"depth": 3}],
     )
+    assert sweep["strategies"] == ["none"]  # of one engine, which no name has
     again = ("--module", "net.py:make", "--set", "bias=false", "--set", "depth=3", "-s", "none")
     assert run_command(["run", *again, *words]) == 0
     run = json.loads(capsys.readouterr().out)

@@ -79,7 +79,9 @@ def test_a_point_that_fails_is_a_result(capsys: pytest.CaptureFixture[str]) -> N
     found = swept(capsys, *words, "--out", "s", code=1)
     statuses = [(p["status"], len(p["rows"]), len(p["missing"])) for p in found["points"]]
     assert statuses == [("measured", 2, 0), ("measured", 2, 0), ("failed", 0, 0)]
-    assert "does not fit in --device-memory" in found["points"][2]["reason"]
+    reason = found["points"][2]["reason"]
+    assert "none: out of memory in the memory pass: a peak of " in reason
+    assert "; balanced: out of memory in the memory pass: a peak of " in reason
     (failure,) = Path("s", "failures").glob("*.json")
     before = failure.stat().st_mtime_ns
     swept(capsys, *words, "--out", "s", code=1)

@@ -20,9 +20,10 @@ from ckptcli.measure.origin import Origin
 from ckptcli.measure.rounds import Sample
 from ckptcli.measure.row import Passes
 from ckptcli.profiling.memory_pass import memory_pass
+from ckptcli.report.law_lines import law_lines
 from ckptcli.report.sweep_chart import panels
 from ckptcli.report.sweep_table import sentences, tables
-from ckptcli.sweep.laws.of_sweep import byte_laws, laws_of
+from ckptcli.sweep.laws.of_sweep import Laws, TimeLaw, byte_laws, laws_of
 from ckptcli.sweep.laws.polynomial import recovered
 from ckptcli.sweep.laws.power import crossing, fitted, student
 from ckptcli.sweep.result import PointResult, SweepResult
@@ -201,6 +202,17 @@ def test_strategies_cross_at_the_ends_of_the_other_size_and_not_far_away() -> No
     assert [c.is_extrapolated for c in found] == [False, True]
     far = times_of(none=lambda n, k: 1e-6 * n**2, remat=lambda n, k: 1e-1 * n)
     assert laws_of(far).crossovers == []
+
+
+def test_times_that_tell_nothing_are_said_to() -> None:
+    """Three times with no order in them; they cross nothing."""
+    times = {8: 1.0, 16: 4.0, 32: 2.0}
+    law = fitted(("n",), {(float(n),): time_s for n, time_s in times.items()})
+    assert law is not None
+    assert not law.is_told
+    (line,) = law_lines(Laws(of_times=[TimeLaw("none", [], law)]))
+    assert line.startswith("none: total time follows no law that these points tell, n^")
+    assert fitted(("n",), {(float(n),): n**1.5 for n in times}).is_told  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize(

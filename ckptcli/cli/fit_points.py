@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from ckptcli.sweep.fitting.ladder import Sizes
     from ckptcli.sweep.result import PointResult
     from ckptcli.sweep.store import Store
+    from ckptcli.sweep.tasks import Task
 
 PROOF_TIMEOUT_S = 30.0
 """What a point may take that proves the answer, without --timeout."""
@@ -124,6 +125,7 @@ class Points:
         self._store = store
         self._limit_bytes = limit_bytes
         self._done = 0
+        self._tried: set[str] = set()
         self._ladder_bytes = 0
         self._workspace_bytes: dict[str, int] = {}
         self._plans: dict[int, PlannedPoint | Refused] = {}
@@ -257,23 +259,42 @@ class Points:
         texts = (*values["keyword_texts"], f"{over}={size}")
         return {**values, **more, "keyword_texts": texts}
 
+    def ahead(self, sizes: Sequence[int]) -> None:
+        """Measure these sizes of the ladder at once, one a core: they are asked for next."""
+        more = self._without_times({}, self._runs_in_ladder())
+        self._carry_out([task for size in sizes for task in self._tasks(size, more)])
+
     def _measured(self, size: int, more: Mapping[str, Any]) -> PointResult:
         """The point; a wrong command line, which every size has, is an error."""
+        tasks = self._tasks(size, more)
+        self._carry_out(tasks)
+        self._tell(f"points, {self._sizes.over} = {size}")
+        (result,) = self._store.results(tasks)
+        return result
+
+    def _tasks(self, size: int, more: Mapping[str, Any]) -> Sequence[Task]:
         from ckptcli.cli.sweep_tasks import planned
         from ckptcli.options.commands.sweep import SweepOptions
         from ckptcli.options.listing import built, options_of
+
+        known = {option.name for option in options_of(SweepOptions)}
+        values = {n: v for n, v in self._values(size, more).items() if n in known}
+        return planned(built(SweepOptions, {**values, "device_memory": None})).tasks
+
+    def _carry_out(self, tasks: Sequence[Task]) -> None:
+        """Whatever of them is not there; with --retry what failed is tried once."""
         from ckptcli.sweep.engines.base import Request
         from ckptcli.sweep.engines.local import LocalEngine
         from ckptcli.sweep.running import run_tasks, to_measure
 
-        known = {option.name for option in options_of(SweepOptions)}
-        values = {n: v for n, v in self._values(size, more).items() if n in known}
-        tasks = planned(built(SweepOptions, {**values, "device_memory": None})).tasks
-        left = to_measure(tasks, self._store, self._options.results.retry)
+        retried = self._options.results.retry
+        new = [task for task in tasks if task.key not in self._tried]
+        left = [
+            *to_measure(new, self._store, retried),
+            *to_measure([task for task in tasks if task.key in self._tried], self._store, False),
+        ]
+        self._tried |= {task.key for task in tasks}
         run_tasks(left, self._store, LocalEngine(Request(memory_only=True)), _untold)
-        self._tell(f"points, {self._sizes.over} = {size}")
-        (result,) = self._store.results(tasks)
-        return result
 
     def _tell(self, what: str) -> None:
         self._done += 1

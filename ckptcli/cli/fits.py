@@ -79,7 +79,7 @@ class _Fits:
         """
         from ckptcli.sweep.fitting.ladder import ladder
 
-        sizes = ladder(self._sizes, self._climb, self._limit_bytes)
+        sizes = ladder(self._sizes, self._climb, self._limit_bytes, self._points.ahead)
         if not sizes:
             first, over = self._sizes.first, self._sizes.over
             raise CkptError(

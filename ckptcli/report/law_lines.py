@@ -29,6 +29,12 @@ def _bytes(law: ByteLaw) -> str:
 
 
 def _time(law: TimeLaw) -> str:
+    if not law.law.is_told:
+        exponents = law.law.text.partition(" * ")[2]
+        return (
+            f"{law.strategy}: total time{_at(law.where)} follows no law that these points tell, "
+            f"{exponents}: take more points, or more --reps"
+        )
     off = f"{law.law.largest_residual:.0%}"
     return f"{law.strategy}: total time{_at(law.where)} about {law.law.text}, off by at most {off}"
 

@@ -147,8 +147,9 @@ class Database:
 def _figures(key: str, record: RunRecord) -> Iterator[list[Any]]:
     for row in record.rows:
         if row.reason is None:
-            known = figures(row.name, row)
-            yield [key, row.name, *(known[name] for name, _ in FIGURES)]
+            called = record.name_of(row)
+            known = figures(called, row)
+            yield [key, called, *(known[name] for name, _ in FIGURES)]
 
 
 def _samples(key: str, record: RunRecord) -> Iterator[list[Any]]:
@@ -158,4 +159,4 @@ def _samples(key: str, record: RunRecord) -> Iterator[list[Any]]:
             number = rounds.get(sample.process, 0)
             rounds[sample.process] = number + 1
             times = [sample.forward_s, sample.backward_s, sample.total_s]
-            yield [key, row.name, sample.process, number, *times]
+            yield [key, record.name_of(row), sample.process, number, *times]

@@ -98,5 +98,6 @@ def _reason(code: int, text: str, complaint: str) -> str | None:
         return f"its process was stopped, exit code {code}"
     if text.startswith("{"):
         return None
-    first = next((line for line in complaint.splitlines() if line.startswith("Error: ")), "")
-    return first.removeprefix("Error: ") or f"it ended with {code}: {complaint[-300:]}"
+    told = [line for line in complaint.splitlines() if line.startswith("Error: ")]
+    reasons = "; ".join(line.removeprefix("Error: ") for line in told)
+    return reasons or f"it ended with {code}: {complaint[-300:]}"

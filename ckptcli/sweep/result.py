@@ -74,15 +74,18 @@ class PointResult:
     def rows(self) -> dict[str, Row]:
         """The rows with figures, by how a sweep calls them."""
         record = self.record
-        known = () if record is None else record.rows
-        return {row.name: row for row in known if row.reason is None}
+        if record is None:
+            return {}
+        return {record.name_of(row): row for row in record.rows if row.reason is None}
 
     def missing(self) -> dict[str, str]:
         """Why rows have no figures, by how a sweep calls them."""
-        if self.record is None:
+        record = self.record
+        if record is None:
             return {}
-        refused = {row.name: row.reason for row in self.record.rows if row.reason is not None}
-        return {**refused, **{f.strategy: f.message for f in self.record.failures}}
+        rows = {record.name_of(row): row.reason for row in record.rows}
+        refused = {name: reason for name, reason in rows.items() if reason is not None}
+        return {**refused, **{failure.strategy: failure.message for failure in record.failures}}
 
     def placed(self) -> RunRecord | None:
         """The record whose rows say where they stand, as far as numbers do."""

@@ -55,6 +55,7 @@ def _time_law(law: TimeLaw) -> dict[str, Any]:
         "exponents": dict(zip(law.law.names, law.law.exponents)),
         "intervals": {n: list(ends) for n, ends in zip(law.law.names, law.law.intervals)},
         "largest_residual": law.law.largest_residual,
+        "is_told": law.law.is_told,
     }
 
 

@@ -197,7 +197,8 @@ def _times(
 
 
 def _crossovers(laws: Sequence[TimeLaw]) -> Iterator[Crossover]:
-    for first, second in combinations(laws, 2):
+    told = [law for law in laws if law.law.is_told]
+    for first, second in combinations(told, 2):
         if (first.where, first.law.names) == (second.where, second.law.names):
             yield from _meetings(first, second)
 

@@ -19,6 +19,9 @@ _STUDENT = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.22
 
 _NORMAL = 1.959964
 
+WIDEST = 2.0
+"""Of the interval of an exponent: beyond it a time may as well be linear as cubic."""
+
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
@@ -64,6 +67,11 @@ class PowerLaw:
         width = student(self.degrees) * self.spread
         ways = [width * math.sqrt(max(0.0, row[i])) for i, row in enumerate(self.inverse)]
         return [(e - way, e + way) for e, way in zip(self.exponents, ways[1:])]
+
+    @property
+    def is_told(self) -> bool:
+        """Whether the points tell anything: no exponent that is open by more than `WIDEST`."""
+        return all(high - low <= WIDEST for low, high in self.intervals)
 
     @property
     def text(self) -> str:
