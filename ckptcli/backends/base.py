@@ -14,8 +14,9 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from ckptcli.backends.dtypes import DTYPES
+from ckptcli.backends.loan import Loan
 from ckptcli.backends.memory import MemoryAccount, UnknownMemory
-from ckptcli.errors import DtypeError
+from ckptcli.errors import DtypeError, UsageError
 
 
 class Array(Protocol):
@@ -68,6 +69,7 @@ class Backend(Protocol):
         waits_for_threads: whether its threads wait for each other at the end of every op, so that
             one without a core stops all.
         sees_kernel_memory: whether tracemalloc sees what a kernel allocates, and so its workspace.
+        can_lend: whether `lend` works, which recording a program's costs needs.
     """
 
     name: str
@@ -81,6 +83,7 @@ class Backend(Protocol):
     is_cpu: bool = True
     waits_for_threads: bool = False
     sees_kernel_memory: bool = False
+    can_lend: bool = False
 
     @abstractmethod
     def asarray(self, data: Any, dtype: str | None, copy: bool) -> Array:
@@ -97,6 +100,14 @@ class Backend(Protocol):
     @abstractmethod
     def storage_values(self, storage: Any, dtype: str) -> Any:
         """A copy on the host of a whole storage, as `to_numpy` gives it."""
+
+    def lend(self, array: Array) -> tuple[Array, Loan]:
+        """The memory of `array` as another array, and the owner that goes with its last view.
+
+        Raises:
+            UsageError: a device whose memory cannot be lent, which `can_lend` tells before.
+        """
+        raise UsageError(f"{self.label} cannot lend memory")
 
     def checked_dtype(self, dtype: str) -> str:
         """`dtype` itself.

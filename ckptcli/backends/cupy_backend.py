@@ -29,6 +29,7 @@ from ckptcli.backends.base import (
 )
 from ckptcli.backends.composed import composed
 from ckptcli.backends.host_copy import HostCopy
+from ckptcli.backends.loan import Loan
 from ckptcli.backends.memory import AllocatorPeak, MemoryAccount
 from ckptcli.backends.numpy_backend import NumpyBackend
 from ckptcli.backends.pool_peaks import PoolPeaks
@@ -89,6 +90,7 @@ class CupyBackend(Backend):
     operand_errors = (ValueError, IndexError, OverflowError)
     is_deterministic = False
     is_cpu = False
+    can_lend = True
 
     def __init__(self, device: str = "cuda:0") -> None:
         index = int(device.partition(":")[2] or 0)
@@ -120,6 +122,10 @@ class CupyBackend(Backend):
 
     def storage_values(self, storage: Any, dtype: str) -> Any:
         return cupy.asnumpy(storage).copy()
+
+    def lend(self, array: Array) -> tuple[Array, Loan]:
+        loan = Loan(array)
+        return cupy.asarray(loan), loan
 
     def quiet(self) -> AbstractContextManager[object]:
         return np.errstate(all="ignore")

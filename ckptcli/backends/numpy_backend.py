@@ -9,6 +9,7 @@ import numpy as np
 
 from ckptcli.backends import numpy_namespace
 from ckptcli.backends.base import Array, Backend, Namespace, dtype_error
+from ckptcli.backends.loan import Loan
 
 
 class NumpyBackend(Backend):
@@ -23,6 +24,7 @@ class NumpyBackend(Backend):
     library = f"NumPy {np.__version__}"
     dtypes = ("float32", "float64")
     sees_kernel_memory = True
+    can_lend = True
 
     def __init__(self, namespace: Namespace = numpy_namespace) -> None:
         self.namespace = namespace
@@ -47,6 +49,10 @@ class NumpyBackend(Backend):
 
     def storage_values(self, storage: Any, dtype: str) -> Any:
         return storage.copy()
+
+    def lend(self, array: Array) -> tuple[Array, Loan]:
+        loan = Loan(array)
+        return np.asarray(loan), loan
 
     def quiet(self) -> AbstractContextManager[object]:
         return np.errstate(all="ignore")

@@ -24,6 +24,7 @@ from ckptcli.backends.base import (
     cuda_version,
     dtype_error,
 )
+from ckptcli.backends.loan import Loan
 from ckptcli.backends.memory import AllocatorPeak, AllocatorUse, MemoryAccount, UnknownMemory
 from ckptcli.backends.numpy_backend import NumpyBackend
 from ckptcli.backends.registry import DeviceFacts
@@ -70,6 +71,7 @@ class TorchBackend(Backend):
         self.label = f"Torch({self.device.type.capitalize()}{index})"
         self.dtypes = _WITHOUT_DOUBLE if self.device.type == "mps" else _ALL
         self.is_cpu = self.is_deterministic = self.device.type == "cpu"
+        self.can_lend = self.device.type in ("cpu", "cuda")
         self.memory = self._account()
 
     def _account(self) -> MemoryAccount:
@@ -106,6 +108,14 @@ class TorchBackend(Backend):
     def storage_values(self, storage: Any, dtype: str) -> Any:
         flat = torch.empty(0, dtype=dtype_of(dtype), device=self.device).set_(storage)
         return self.to_numpy(flat).copy()
+
+    def lend(self, array: Any) -> tuple[Array, Loan]:
+        # NumPy and the CUDA array interface lack bfloat16: its bits go over as whole numbers.
+        is_half = array.dtype is torch.bfloat16
+        bits = array.view(torch.int16) if is_half else array
+        loan = Loan(bits.numpy() if self.is_cpu else bits)
+        lent = torch.from_numpy(np.asarray(loan)) if self.is_cpu else torch.as_tensor(loan)
+        return lent.view(torch.bfloat16) if is_half else lent, loan
 
     @contextmanager
     def quiet(self) -> Iterator[None]:

@@ -11,6 +11,7 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from ckptcli.backends.base import AcceleratorFacts, Array, Backend, Namespace
+from ckptcli.backends.loan import Loan
 
 NAMESPACE_FACTS = ("storage_of", "storage_id", "storage_layout", "nbytes", "dtype_name")
 """Functions of a namespace that say something of an array and make none."""
@@ -50,12 +51,16 @@ class WrappedBackend(Backend):
         self.is_cpu = inner.is_cpu
         self.waits_for_threads = inner.waits_for_threads
         self.sees_kernel_memory = inner.sees_kernel_memory
+        self.can_lend = inner.can_lend
 
     def to_numpy(self, array: Array) -> Any:
         return self._inner.to_numpy(array)
 
     def storage_values(self, storage: Any, dtype: str) -> Any:
         return self._inner.storage_values(storage, dtype)
+
+    def lend(self, array: Array) -> tuple[Array, Loan]:
+        return self._inner.lend(array)
 
     def quiet(self) -> AbstractContextManager[object]:
         return self._inner.quiet()

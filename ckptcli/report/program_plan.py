@@ -71,8 +71,7 @@ def _sentences(choice: Choice, measured: Measured | None) -> Iterator[str]:
     yield (
         f"a budget covers all that the pass adds above {units.size(graph.base_bytes)} of "
         f"parameters and input: values, gradients ({_gradients(graph.consumes)}), "
-        f"{'the workspace of kernels' if choice.problem.with_workspace else 'no workspace'}; cost "
-        f"is {_COSTS[choice.problem.cost_name]}"
+        f"{_workspace(choice)}; cost is {_COSTS[choice.problem.cost_name]}"
     )
     if choice.limit is not None:
         yield limit_sentence(choice.limit)
@@ -96,6 +95,15 @@ _COSTS = {
     "count": "the number of ops",
     "time": "the time of each op",
 }
+
+
+def _workspace(choice: Choice) -> str:
+    if choice.problem.counts_workspace:
+        return "the workspace of kernels"
+    if choice.problem.graph.sees_workspace:
+        return "no workspace"
+    backend = choice.problem.graph.backend
+    return f"not what kernels take for themselves, which nobody sees on {backend}"
 
 
 def _gradients(consumes: bool) -> str:

@@ -73,8 +73,9 @@ class Account:
 
     def disown(self, array: Array) -> None:
         """Leave out an array that stands for a value which is counted elsewhere."""
-        key = id(array)
-        self._live[key] = reference = _Reference(array, self._released)
+        owner = self._namespace.storage_of(array)
+        key = id(owner)
+        self._live[key] = reference = _Reference(owner, self._released)
         reference.key, reference.storage_bytes, reference.is_counted = key, 0, False
 
     def storage_id(self, array: Array) -> int:

@@ -12,12 +12,14 @@ Invariant: the recorder holds no array, no node and no tensor.
 from __future__ import annotations
 
 import weakref
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 from ckptcli.autodiff.device import Device
 from ckptcli.autodiff.gradients import Gradients
 from ckptcli.autodiff.tensor import Tensor
 from ckptcli.backends.base import Backend, Namespace
+from ckptcli.backends.loan import Loan
 from ckptcli.checkpoint.program_watcher import ProgramWatcher
 from ckptcli.checkpoint.retriever import Retriever
 from ckptcli.checkpoint.strategies.balanced import BalancedCheckpointing
@@ -58,7 +60,7 @@ from ckptcli.planning.tape.cost_graph import (
 )
 from ckptcli.simulation.account import Account
 from ckptcli.simulation.op_facts import arrays_in, facts_of
-from ckptcli.simulation.recording_backend import RecordingBackend, lent
+from ckptcli.simulation.recording_backend import RecordingBackend
 from ckptcli.workloads.base import ForwardResult, Workload
 
 
@@ -70,14 +72,15 @@ def record(workload: Workload, backend: Backend, consumes: bool = False) -> Cost
     Raises:
         UsageError: a backend whose arrays cannot be followed.
     """
-    if not backend.sees_kernel_memory:
+    if not backend.can_lend:
         raise UsageError(
-            f"the costs of a program are recorded on NumPy, not on {backend.label}",
-            "use --backend numpy",
+            f"the costs of a program cannot be recorded on {backend.label}, where nobody sees when "
+            "a backward step lets go of a value",
+            "use --backend numpy, or another --device",
         )
     account = Account(backend.namespace)
     forward, watcher = _ForwardRecorder(account), ProgramWatcher()
-    backward = _BackwardRecorder(account)
+    backward = _BackwardRecorder(account, backend.lend)
     device = _device(RecordingBackend(backend, account), account, forward, backward, watcher)
     with backend.quiet():
         network = workload.load(device)
@@ -102,6 +105,8 @@ def record(workload: Workload, backend: Backend, consumes: bool = False) -> Cost
         before=tuple(backward.before),
         steps={step_id: tuple(items) for step_id, items in backward.steps.items()},
         step_times_s={},
+        backend=backend.label,
+        sees_workspace=backend.sees_kernel_memory,
     )
 
 
@@ -268,8 +273,9 @@ class _ForwardRecorder:
 class _BackwardRecorder:
     """Notes what each backward step does once it has retrieved its values."""
 
-    def __init__(self, account: Account) -> None:
+    def __init__(self, account: Account, lend: Callable[[Any], tuple[Any, Loan]]) -> None:
         self.account = account
+        self._lend = lend
         self.before: list[StepItem] = []
         self.steps: dict[int, list[StepItem]] = {}
         self.needed: dict[int, tuple[int, ...]] = {}
@@ -300,7 +306,7 @@ class _BackwardRecorder:
         needed = self.needed.get(step_id, ())
         self.needed[step_id] = (*needed, node_id)
         place = (step_id, len(needed))
-        array, loan = lent(value)
+        array, loan = self._lend(value)
         self.account.disown(array)
         self._loans[place] = weakref.ref(loan, lambda _: self._release(place))
         return array

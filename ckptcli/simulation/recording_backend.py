@@ -1,16 +1,10 @@
-"""A backend whose every array is entered in the account of a recording, and arrays that are lent.
-
-A step that retrieves a value gets a lent array: the same memory under an owner of its own, which
-lives until the last view of it is gone.
-"""
+"""A backend whose every array is entered in the account of a recording."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable
 from typing import Any
-
-import numpy as np
 
 from ckptcli.autodiff import apply
 from ckptcli.backends.base import Array, Backend, Namespace
@@ -22,33 +16,15 @@ from ckptcli.simulation.account import Account
 _APPLYING = {apply.unary.__code__, apply.binary.__code__, apply.many.__code__}
 
 
-class Loan:
-    """The owner of a lent array's memory, as NumPy sees it; it can be referred to weakly."""
-
-    __slots__ = ("__weakref__", "_array")
-
-    def __init__(self, array: Any) -> None:
-        self._array = array
-
-    @property
-    def __array_interface__(self) -> dict[str, Any]:
-        interface: dict[str, Any] = self._array.__array_interface__
-        return interface
-
-
-def lent(array: Any) -> tuple[Any, Loan]:
-    """The memory of `array` as an array of its own, and the owner that ends with its last view."""
-    loan = Loan(array)
-    return np.asarray(loan), loan
-
-
 class RecordingNamespace(WrappedNamespace):
-    """A namespace that tells the account of each call: what it allocates, and its workspace."""
+    """A namespace that tells the account of each call: what it allocates, and its workspace, if
+    there are `workspaces` that see it.
+    """
 
-    def __init__(self, inner: Namespace, account: Account) -> None:
+    def __init__(self, inner: Namespace, account: Account, workspaces: Workspaces | None) -> None:
         super().__init__(inner)
         self._account = account
-        self._workspaces = Workspaces()
+        self._workspaces = workspaces
 
     def random(self, key: RandomKey, shape: tuple[int, ...], dtype: str) -> Array:
         """A random array, whose leaf is to be drawn again when the program is played."""
@@ -63,7 +39,10 @@ class RecordingNamespace(WrappedNamespace):
         def told(*args: Any, **kwargs: Any) -> Any:
             if _is_applying():
                 account.forward_begins()
-            result, workspace_bytes = workspaces.call(function, args, kwargs)
+            if workspaces is None:
+                result, workspace_bytes = function(*args, **kwargs), 0
+            else:
+                result, workspace_bytes = workspaces.call(function, args, kwargs)
             if hasattr(result, "nbytes"):
                 account.observe(result)
             account.observe_workspace(workspace_bytes)
@@ -90,7 +69,8 @@ class RecordingBackend(WrappedBackend):
     """A backend whose every array is entered in the account."""
 
     def __init__(self, inner: Backend, account: Account) -> None:
-        super().__init__(inner, RecordingNamespace(inner.namespace, account))
+        workspaces = Workspaces() if inner.sees_kernel_memory else None
+        super().__init__(inner, RecordingNamespace(inner.namespace, account, workspaces))
         self._account = account
 
     def asarray(self, data: Any, dtype: str | None, copy: bool) -> Array:

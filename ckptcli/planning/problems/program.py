@@ -55,6 +55,11 @@ class ProgramProblem:
         return next((name for name, cost_of in COSTS.items() if cost_of is self.cost_of), "")
 
     @property
+    def counts_workspace(self) -> bool:
+        """Whether the workspace of kernels is in the bytes: where it was seen, and is asked for."""
+        return self.with_workspace and self.graph.sees_workspace
+
+    @property
     def base_cost(self) -> Number:
         """Of the forward pass."""
         return sum(self.model.costs[node.id] for node in self.graph.nodes if node.op)

@@ -28,7 +28,8 @@ def choice_object(
         "covers": {
             "above_bytes": graph.base_bytes,
             "gradients": "consumed" if graph.consumes else "kept",
-            "workspace": choice.problem.with_workspace,
+            "workspace": choice.problem.counts_workspace,
+            "backend": graph.backend,
         },
         "device_memory": None if choice.limit is None else choice.limit.to_json(),
         "strategy": (tape.strategy or None) if tape else None,

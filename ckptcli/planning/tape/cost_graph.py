@@ -222,6 +222,8 @@ class CostGraph:
         steps: node id -> its backward step, in the order in which steps run.
         step_times_s: of each step its seconds, what it retrieves computed before; empty where the
             program was not timed.
+        backend: the device that it was recorded on, `Numpy(Cpu)`.
+        sees_workspace: whether the workspace of kernels was seen there; else spans have none.
     """
 
     title: str
@@ -237,6 +239,8 @@ class CostGraph:
     before: tuple[StepItem, ...]
     steps: dict[int, tuple[StepItem, ...]]
     step_times_s: dict[int, float]
+    backend: str
+    sees_workspace: bool
 
     @property
     def is_timed(self) -> bool:

@@ -50,6 +50,8 @@ ENTRIES = (
     "before",
     "steps",
     "step_times_s",
+    "backend",
+    "sees_workspace",
 )
 
 _ACTIONS: dict[str, Callable[..., Action]] = {
@@ -95,6 +97,8 @@ def graph_to_json(graph: CostGraph, policy_text: Callable[[Any], str | None]) ->
         "before": [_item(item) for item in graph.before],
         "steps": [[step, [_item(i) for i in items]] for step, items in graph.steps.items()],
         "step_times_s": [list(entry) for entry in graph.step_times_s.items()],
+        "backend": graph.backend,
+        "sees_workspace": graph.sees_workspace,
     }
 
 
@@ -126,6 +130,8 @@ def graph_from_json(data: Mapping[str, Any], policy_of: Callable[[str | None], A
             before=tuple(map(_item_of, data["before"])),
             steps={step: tuple(map(_item_of, items)) for step, items in data["steps"]},
             step_times_s=dict(data["step_times_s"]),
+            backend=data["backend"],
+            sees_workspace=data["sees_workspace"],
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise UsageError(
