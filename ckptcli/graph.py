@@ -79,7 +79,8 @@ class Node:
         op: the op that made the value; None for a leaf, `CONSUMED` after the backward pass.
         params: the op's static arguments (scalar, dim, mask).
         parents: the operands' nodes in operand order, untracked ones included.
-        mask: bit i is set when operand i is tracked.
+        mask: bit i is set when operand i is tracked; 0 for a leaf, so that a node with a backward
+            step has one that is not.
         recompute: True when the value is computed again instead of being held.
         region: the region in which the node was made; None outside of all.
         owner: the region that has to compute the value again; None for a value that is held.

@@ -90,7 +90,7 @@ def collect(root: Node) -> list[Node]:
         _raise_consumed(root, root)
     seen = {root.id}
     steps = [root]
-    stack = [parent for parent in root.parents if parent.tracked and parent.op is not None]
+    stack = [parent for parent in root.parents if parent.mask]
     while stack:
         node = stack.pop()
         node_id = node.id
@@ -101,7 +101,7 @@ def collect(root: Node) -> list[Node]:
         seen.add(node_id)
         steps.append(node)
         for parent in node.parents:
-            if parent.tracked and parent.op is not None and parent.id not in seen:
+            if parent.mask and parent.id not in seen:
                 stack.append(parent)
     return steps
 

@@ -67,15 +67,19 @@ class Region:
         self.policy = policy
         self._answer = described(policy).answer
         self.parent = parent
-        self.depth: int = 1 if parent is None else parent.depth + 1
-        self._outermost: Region | None = None if parent is None else parent.root
-        self.opened = 0
-        self.number = self.root.opened
-        self.root.opened += 1
+        self._outermost: Region | None = None
+        self.nodes: list[Node] = []
+        self.depth = self.opened = 1
+        self.number = 0
+        if parent is not None:
+            root = self._outermost = parent.root
+            self.nodes = parent.nodes
+            self.depth = parent.depth + 1
+            self.number = root.opened
+            root.opened += 1
         self.last_inside: int | None = None
         self.saved_ids: set[int] = set()
         self.settled_ids: set[int] = set()
-        self.nodes: list[Node] = [] if parent is None else parent.nodes
         self.held: dict[int, Any] = {}
         self.offloaded_ids: set[int] = set()
 
@@ -97,8 +101,8 @@ class Region:
     def recomputes(self, node: Node) -> bool:
         """Whether the value of a node made in this region is computed again; registers the node."""
         self.nodes.append(node)
-        node.owner = self._owner_after(node)
-        return node.owner is not None
+        owner = node.owner = self if self._answer is False else self._owner_after(node)
+        return owner is not None
 
     def _owner_after(self, node: Node, name: str | None = None) -> Region | None:
         """Ask the policies from here outward; the first that does not save is the owner's."""
@@ -132,9 +136,12 @@ class Region:
         A name means the value itself: whoever uses it, its producer's own backward included, finds
         it saved.
         """
-        if node.region is None or node.region.root is not self.root or not node.recompute:
+        region = node.region
+        if region is None or region._answer is False or not node.recompute:
             return
-        owner = node.region._owner_after(node, name)
+        if region.root is not self.root:
+            return
+        owner = region._owner_after(node, name)
         if owner is node.owner:
             return
         for entry in (node, *node.saved):

@@ -165,7 +165,8 @@ class Segments(Strategy):
 
 
 def _regions(sizes: Sequence[int], policy: Policy, last_plain: bool) -> list[LayerRegion]:
-    regions = [LayerRegion(size, policy) for size in sizes]
+    one_of = {size: LayerRegion(size, policy) for size in set(sizes)}
+    regions = [one_of[size] for size in sizes]
     if last_plain:
         regions[-1] = LayerRegion(sizes[-1], None)
     return regions
