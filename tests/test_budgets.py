@@ -14,6 +14,7 @@ from ckptcli.errors import PlanError, UsageError
 from ckptcli.passes.run import open_pass, run_pass
 from ckptcli.planning.problems.base import Number
 from ckptcli.planning.problems.program import ProgramProblem
+from ckptcli.planning.tape.bound import least_again
 from ckptcli.planning.tape.choice import Choice, check_feasible, choose
 from ckptcli.planning.tape.cost_graph import CostGraph, CostNode
 from ckptcli.planning.tape.exact import ExactSearch, State
@@ -93,6 +94,49 @@ def test_the_bound_of_the_exact_search_leaves_no_cheaper_plan_out(seed: int) -> 
         if found.schedule is not None:
             assert found.lower_bound == unguided.lower_bound
             assert problem.player.play(found.schedule).peak_bytes <= least + more
+
+
+@pytest.mark.sampled(3)
+@pytest.mark.parametrize("seed", range(12))
+def test_what_is_said_without_a_search_holds(seed: int) -> None:
+    """The bound on the cost, and the floor that the search upwards proves."""
+    draws = random.Random(seed)
+    graph = record(SiluWorkload(draws.choice([2, 3]), 8), NUMPY, draws.random() < 0.5)
+    costs = {node.id: draws.randint(1, 9) for node in graph.nodes}
+    problem = ProgramProblem(graph, lambda node: costs[node.id], with_workspace=seed % 2 == 0)
+    least = problem.profile.floor().peak_bytes
+    for more in (0, 64, 256, 300, 600):
+        found = ExactSearch(problem.profile, least + more).run(lambda: False)
+        if found.schedule is not None:
+            assert least_again(problem.profile, least + more) <= found.lower_bound
+    plan = choose(problem, least - 1, ()).plan
+    assert plan.min_budget_proved
+    assert plan.min_budget is not None
+    for budget, is_enough in ((plan.min_budget - 1, False), (plan.min_budget, True)):
+        found = _Unguided(problem.profile, budget).run(lambda: False)
+        assert (found.schedule is not None) == is_enough
+
+
+def test_the_bound_of_silu_says_what_does_not_fit() -> None:
+    """One product more for each tensor less."""
+    problem = silu_problem(True)
+    bounds = [least_again(problem.profile, t * TENSOR + A_FEW_BYTES) for t in range(12, 3, -1)]
+    exact = (13, 13, 15, 115, 215, 317, 422, 728, 2151)
+    assert all(bound <= cost for bound, cost in zip(bounds, exact))
+    assert bounds == [11, 12, 13, 113, 213, 313, 413, 513, 613]
+
+
+def test_what_sets_the_floor_of_an_example_is_found_upwards() -> None:
+    """No step needs so much by itself, but what it needs has to come from somewhere."""
+    problem = ProgramProblem(example("mlp.py:make"), flops_and_bytes, with_workspace=False)
+    plan = choose(problem, problem.profile.floor().peak_bytes, ()).plan
+    assert (plan.min_budget, plan.min_budget_proved) == (4_461_572, True)
+    assert plan.floor is not None
+    assert plan.floor.bytes == plan.min_budget
+    assert plan.floor.where
+    assert plan.floor.values
+    assert not choose(problem, plan.min_budget - 1, ()).plan.feasible
+    assert choose(problem, plan.min_budget, ()).plan.peak == plan.min_budget
 
 
 @pytest.mark.sampled(2)

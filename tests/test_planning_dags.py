@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from ckptcli.errors import PlanError
+from ckptcli.planning.bounds import lower_bound_of
 from ckptcli.planning.dag_view import DagView
 from ckptcli.planning.planners.min_cut import gradients
 from ckptcli.planning.play.base import play
@@ -280,6 +281,27 @@ def test_no_schedule_of_a_dag_costs_less(of: DagProblem, budget: int) -> None:
     if cost is None:
         assert (plan.min_budget, plan.min_budget_proved) == (least, True)
     assert plan.floor is None or plan.floor.bytes <= least
+
+
+@given(of=dags(), budget=st.integers(1, 16))
+@settings(max_examples=80, deadline=None)
+def test_the_bound_that_takes_no_search_holds(of: DagProblem, budget: int) -> None:
+    cost, bound = searched(of, budget), lower_bound_of(of, budget)
+    if cost is not None:
+        assert bound is not None
+        assert of.base_cost <= bound <= cost
+
+
+def test_a_plan_that_is_not_proved_has_a_gap() -> None:
+    """Gradients that stay leave no room for products, in any order."""
+    network = silu(60, retained=False)
+    plan = planned(network, 40, "greedy")
+    assert (plan.proved_optimal, plan.lower_bound) == (False, lower_bound_of(network, 40))
+    assert plan.cost is not None
+    assert plan.lower_bound is not None
+    assert plan.gap == plan.cost - plan.lower_bound > 0
+    assert plan.lower_bound >= network.base_cost + 18 * PRODUCT
+    assert planned(network, None).gap == 0
 
 
 @st.composite

@@ -14,6 +14,7 @@ from itertools import pairwise
 from ckptcli.planning.dag_floor import least_at
 from ckptcli.planning.dag_view import DagView
 from ckptcli.planning.problems.base import Number
+from ckptcli.planning.room import least_beside
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,16 +97,8 @@ class Stretches:
         return after
 
     def _least(self, wanted: set[int], room: int) -> Number:
-        """The cost of the values less the most that room saves, parts of a value allowed."""
         cost, size = self._view.cost, self._view.size
-        left: Number = sum(cost[v] for v in wanted)
-        for v in sorted(wanted, key=lambda v: cost[v] / size[v] if size[v] else 0, reverse=True):
-            if size[v] > room:
-                part = cost[v] * room
-                return left - (-(-part // size[v]) if isinstance(part, int) else part / size[v])
-            room -= size[v]
-            left -= cost[v]
-        return max(left, 0)
+        return least_beside([(cost[v], size[v]) for v in wanted], room)
 
 
 def in_order(view: DagView, budget: int, order: Sequence[int]) -> Stretches:
@@ -130,8 +123,10 @@ def in_any_order(view: DagView, budget: int, spine: Sequence[Place]) -> Stretche
     return Stretches(view, budget, spine, follows)
 
 
-def spine_of(view: DagView) -> list[Place]:
-    """The longest way through what is computed once, each place with its bound in any order."""
+def spine_of(view: DagView, most: int | None = None) -> list[Place]:
+    """The longest way through what is computed once, at most so many places of it, each with its
+    bound in any order.
+    """
     depth = [0] * len(view.size)
     latest = [-1] * len(view.size)
     for v in view.needed:
@@ -144,8 +139,11 @@ def spine_of(view: DagView) -> list[Place]:
     while v >= 0:
         nodes.append(v)
         v = latest[v]
+    nodes.reverse()
+    if most is not None and len(nodes) > most:
+        nodes = [nodes[len(nodes) * i // most] for i in range(most)]
     ancestors = _ancestors(view)
-    return [Place(v, ancestors[v] | 1 << v, least_at(view, v).bytes) for v in reversed(nodes)]
+    return [Place(v, ancestors[v] | 1 << v, least_at(view, v).bytes) for v in nodes]
 
 
 def _ancestors(view: DagView) -> list[int]:

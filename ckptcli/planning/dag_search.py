@@ -88,6 +88,10 @@ class DagSearch:
         bound = self._eager_bound if any_cost else self._bound
         return search((0, 0), self._successors, bound, self._is_end, deadline, most, below)
 
+    def least(self) -> Number | None:
+        """What no plan costs less than, without a search; None if there is none."""
+        return self._bound((0, 0))
+
     def _eager_bound(self, state: State) -> Number | None:
         """Makes what is left to do count far more than what was done."""
         bound = self._bound(state)

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from ckptcli.errors import PlanError
 from ckptcli.planning.actions import Action
+from ckptcli.planning.bounds import lower_bound_of
 from ckptcli.planning.floors import floor_of
 from ckptcli.planning.plan import MOST_ACTIONS, Attempt, Plan
 from ckptcli.planning.planners.base import Draft, Floor, Planner, Request
@@ -120,8 +121,19 @@ class _Asking:
                 self.attempts.append(Attempt(planner.keyword, None, None, why))
             elif not self._is_decided():
                 self._ask(planner)
+        if not self._is_decided():
+            self._learn(Draft(lower_bound=self._lower_bound()), None)
         self._look_for_smallest([p for p in planners if not p.too_large(self.problem)])
         return self._answer(name)
+
+    def _lower_bound(self) -> Number | None:
+        """Known without a search; of a plan that exists."""
+        budget = self.request.budget
+        if self.best is None:
+            return None
+        if budget is None:
+            return self.problem.base_cost
+        return lower_bound_of(self.problem, budget)
 
     def _look_for_smallest(self, planners: Sequence[Planner]) -> None:
         """The smallest budget; beside a plan that fits no long search is made for it."""

@@ -81,6 +81,13 @@ class Plan:
     attempts: tuple[Attempt, ...] = ()
 
     @property
+    def gap(self) -> Number | None:
+        """How much less another plan might cost; None without a plan or a bound."""
+        if self.cost is None or self.lower_bound is None:
+            return None
+        return 0 if self.proved_optimal else max(0, self.cost - self.lower_bound)
+
+    @property
     def limited_by(self) -> tuple[str, ...]:
         """Why nothing cheaper is answered: the budget, and what `limits` has; none where nothing is
         computed again.

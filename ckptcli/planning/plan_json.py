@@ -26,6 +26,7 @@ def plan_object(plan: Plan) -> dict[str, Any]:
         "min_budget_proved": plan.min_budget_proved,
         "set_by": None if plan.floor is None else _floor_object(plan.floor),
         "lower_bound": plan.lower_bound,
+        "gap": plan.gap,
         "proved_optimal": plan.proved_optimal,
         "limits": list(plan.limits),
         "limited_by": list(plan.limited_by),

@@ -76,9 +76,10 @@ def _worth(plan: Plan) -> Iterator[str]:
         yield f"{_figure(plan.recomputed)} of it for what is computed again, {share} on top"
     if plan.proved_optimal:
         yield "no plan within the budget costs less"
-    elif plan.lower_bound is not None and plan.cost is not None:
-        gap = plan.cost - plan.lower_bound
-        yield f"no plan costs less than {_figure(plan.lower_bound)}, {_figure(gap)} below this one"
+    elif plan.gap is not None and plan.cost:
+        share = f"{100 * (plan.gap / plan.cost):.3g} %"
+        least = _figure(plan.lower_bound)
+        yield f"no plan costs less than {least}, {_figure(plan.gap)} ({share}) below this one"
     if plan.runs == "program":
         yield "it drops, computes again or reorders in forward: it runs as a program, not on a tape"
 

@@ -114,8 +114,12 @@ def _bounds(choice: Choice) -> Iterator[str]:
     plan = choice.plan
     if plan.feasible and plan.proved_optimal and plan.recomputed:
         yield "no plan in the order of the tape's gradients costs less"
-    elif plan.feasible and plan.lower_bound is not None and plan.recomputed:
-        yield f"no plan computes less than {_extra(plan.lower_bound, choice)} again"
+    elif plan.gap is not None and plan.lower_bound is not None and plan.recomputed:
+        yield (
+            f"no plan in the order of the tape's gradients computes less than "
+            f"{_extra(plan.lower_bound, choice)} of the forward pass again, "
+            f"{_share(plan.gap, choice)} below this one"
+        )
     if choice.limited_by:
         yield f"limited by {'; '.join(choice.limited_by)}"
     if plan.min_budget is not None and not plan.feasible:

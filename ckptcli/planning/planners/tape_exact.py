@@ -8,12 +8,14 @@ from ckptcli.planning.planners.base import Draft, Floor, Planner, Request
 from ckptcli.planning.planners.registry import register
 from ckptcli.planning.problems.program import UNBOUNDED_BYTES, ProgramProblem
 from ckptcli.planning.tape.exact import MOST_VALUES, ExactSearch
+from ckptcli.planning.tape.names import value_names
 
 MOST_STATES = 200_000
 """Of a search, so that the same budget gives the same plan: some seconds."""
 
-STATES_FOR_SMALLEST = 20_000
-"""Of the question whether the floor itself is enough."""
+STATES_FOR_SMALLEST = 100_000
+STATES_BESIDE_A_PLAN = 20_000
+"""Of all searches for the smallest budget, where nothing fits, and where something does."""
 
 
 @register
@@ -38,16 +40,42 @@ class TapeExact(Planner):
         bound = problem.base_cost + found.lower_bound
         if found.schedule is None:
             limits = () if found.is_complete else (request.limit,)
-            return Draft(lower_bound=bound, limits=limits)
+            floor = _floor(problem, search) if found.is_complete else None
+            return Draft(lower_bound=bound, limits=limits, floor=floor)
         return Draft(found.schedule.actions, lower_bound=bound)
 
     def smallest(self, problem: ProgramProblem, request: Request, floor: Floor | None) -> Draft:
-        """Whether the floor itself is enough."""
-        if floor is None:
-            return Draft()
-        search = ExactSearch(problem.profile, floor.bytes)
-        found = search.run(_after(STATES_FOR_SMALLEST, request))
-        return Draft(floor=floor, min_budget=floor.bytes if found.schedule else None)
+        """Upwards from the floor, each time to the least budget at which something more fits."""
+        least = floor
+        most = STATES_FOR_SMALLEST if request.best_cost is None else STATES_BESIDE_A_PLAN
+        stop = _after(most, request)
+        while least is not None:
+            search = ExactSearch(problem.profile, least.bytes)
+            found = search.run(stop, any_cost=True)
+            if found.schedule is not None:
+                peak = problem.player.play(found.schedule).peak_bytes
+                return Draft(floor=least, min_budget=peak)
+            higher = _floor(problem, search)
+            if not found.is_complete or higher is None:
+                break
+            least = higher
+        return Draft(floor=least)
+
+
+def _floor(problem: ProgramProblem, search: ExactSearch) -> Floor | None:
+    """What no schedule gets below, where a search found none: the least that did not fit."""
+    blocked, profile = search.blocked, problem.profile
+    if blocked is None:
+        return None
+    names = value_names(problem.graph)
+    beside = blocked.peak_bytes - profile.bytes_of(blocked.resident)
+    there = tuple(names[value] for value in blocked.resident)
+    if blocked.step < 0:
+        return Floor(blocked.peak_bytes, "the forward pass", there, beside)
+    where = f"backward of {names[profile.steps[blocked.step]]}"
+    if blocked.computed is not None:
+        where = f"computing {names[blocked.computed]} again for {where}"
+    return Floor(blocked.peak_bytes, where, there, beside)
 
 
 def _after(most_states: int, request: Request) -> Callable[[], bool]:

@@ -82,7 +82,9 @@ def _moves(
 def freed(
     model: TapeModel, held: frozenset[int], moves: list[tuple[int, int, list[int]]]
 ) -> Schedule:
-    """The schedule of these computations, in which every value is let go of at its last use."""
+    """The schedule of these computations, in which every value is let go of at its last use; what
+    would have none is not computed.
+    """
     parents = model.parents
     alive: set[int] = set()
     retrievals: list[Retrieval] = []
@@ -91,6 +93,8 @@ def freed(
         alive.add(value)
         backwards: list[int] = []
         for node in reversed(computed):
+            if node not in alive:
+                continue
             last = [parent for parent in parents[node] if parent not in alive]
             backwards += [~parent for parent in reversed(last)]
             alive.update(last)

@@ -48,8 +48,30 @@ class Found:
     states: int
 
 
+@dataclass(frozen=True, slots=True)
+class Blocked:
+    """What did not fit.
+
+    Attributes:
+        peak_bytes: that it takes.
+        step: the place of the step, or of the one before which a value is computed.
+        computed: the value; None for the step itself, or the forward pass.
+        resident: the values that are there, the computed one included.
+    """
+
+    peak_bytes: int
+    step: int
+    computed: int | None
+    resident: tuple[int, ...]
+
+
 class ExactSearch:
-    """One search, for one budget in bytes above parameters and input."""
+    """One search, for one budget in bytes above parameters and input.
+
+    Attributes:
+        blocked: what takes least of all that did not fit: where the search found nothing, no
+            schedule takes less.
+    """
 
     ASKS_AFTER = 256
     """So many states are looked at between two questions whether to stop."""
@@ -57,6 +79,7 @@ class ExactSearch:
     def __init__(self, profile: TapeProfile, budget_bytes: int) -> None:
         self.profile = profile
         self.budget_bytes = budget_bytes
+        self.blocked: Blocked | None = None
         model = profile.model
         self._values = model.values
         bit = {value: 1 << place for place, value in enumerate(self._values)}
@@ -92,8 +115,9 @@ class ExactSearch:
                 stack.extend(bits(self._parents[place]))
         return found
 
-    def run(self, stop: Callable[[], bool]) -> Found:
-        """Search until it is done or `stop` says so."""
+    def run(self, stop: Callable[[], bool], *, any_cost: bool = False) -> Found:
+        """Search until it is done or `stop` says so; with `any_cost` for any schedule."""
+        eager = EAGER if any_cost else 1
         start: State = (-1, (1 << len(self._values)) - 1, 0)
         best: dict[State, Number] = {start: 0}
         came: dict[State, tuple[State, int]] = {}
@@ -116,7 +140,7 @@ class ExactSearch:
                 if following not in closed and total < best.get(following, INFINITE):
                     best[following] = total
                     came[following] = (state, computed)
-                    estimate = total + self._bound(following)
+                    estimate = total + eager * self._bound(following)
                     heapq.heappush(queue, (estimate, -following[0], total, following))
         return Found(None, True, bound, done)
 
@@ -149,7 +173,8 @@ class ExactSearch:
             return
         resident &= self._useful[step]
         missing = self._closure(self._later[step] & ~resident, resident)
-        yield from self._compute(step, resident, leaving, missing)
+        if self.profile.needed[step]:  # values are computed where a step asks for some
+            yield from self._compute(step, resident, leaving, missing)
         if not self._needed[step] & ~resident:
             yield from self._do(step, resident, leaving)
 
@@ -158,6 +183,7 @@ class ExactSearch:
         if blame is None:
             yield (0, resident, 0), 0, -1
             return
+        self._block(self._forward.took_bytes, -1, resident)
         for place in bits(blame):
             yield (-1, resident & ~(1 << place), 0), 0, -1
 
@@ -172,6 +198,8 @@ class ExactSearch:
             if live + self._rise_again[place] <= self.budget_bytes:
                 yield (step, resident | 1 << place, leaving), self._costs[place], place
             else:
+                takes = live + self._rise_again[place]
+                self._block(takes, step, resident | 1 << place, place)
                 droppable |= resident & ~self._parents[place]
         for place in bits(droppable):
             yield (step, resident & ~(1 << place), leaving & ~(1 << place)), 0, -1
@@ -179,13 +207,22 @@ class ExactSearch:
     def _do(self, step: int, resident: int, leaving: int) -> Iterator[tuple[State, Number, int]]:
         needed = self._needed[step]
         leaving = (leaving | ~self._useful[step + 1]) & needed
-        if self._peak(step, resident, leaving) <= self.budget_bytes:
+        peak = self._peak(step, resident, leaving)
+        if peak <= self.budget_bytes:
             yield (step + 1, resident & ~leaving, 0), 0, -1
             return
+        self._block(peak, step, resident)
         for place in bits(resident & ~needed):
             yield (step, resident & ~(1 << place), leaving), 0, -1
         for place in bits(needed & ~leaving):
             yield (step, resident, leaving | 1 << place), 0, -1
+
+    def _block(self, peak: int, step: int, resident: int, computed: int | None = None) -> None:
+        """Note what does not fit, if it is the least so far."""
+        if self.blocked is None or peak < self.blocked.peak_bytes:
+            there = tuple(self._values[place] for place in bits(resident))
+            value = None if computed is None else self._values[computed]
+            self.blocked = Blocked(peak, step, value, there)
 
     def _peak(self, step: int, resident: int, leaving: int) -> int:
         key = (step, resident, leaving)
@@ -222,12 +259,19 @@ class ExactSearch:
 
 
 INFINITE = float("inf")
+EAGER = 1000
+"""How much more what is left to pay counts than what was paid, where any schedule will do."""
 
 
 class ForwardCheck:
-    """Which held values make a forward pass too large."""
+    """Which held values make a forward pass too large.
+
+    Attributes:
+        took_bytes: what the pass takes at the moment that was blamed last.
+    """
 
     def __init__(self, player: Player, values: list[int]) -> None:
+        self.took_bytes = 0
         self._moments = list(player.forward_moments(values))
 
     def blame(self, held: int, budget_bytes: int) -> int | None:
@@ -236,7 +280,9 @@ class ForwardCheck:
         """
         for live_bytes, beside, sizes in self._moments:
             held_now = held & beside
-            if live_bytes + sum(size for mask, size in sizes if mask & held_now) > budget_bytes:
+            took_bytes = live_bytes + sum(size for mask, size in sizes if mask & held_now)
+            if took_bytes > budget_bytes:
+                self.took_bytes = took_bytes
                 return held_now
         return None
 

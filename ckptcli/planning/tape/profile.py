@@ -80,6 +80,10 @@ class TapeProfile:
             totals.append(sum(model.storage_bytes(memory) for memory in known))
         return totals[::-1]
 
+    def block_of(self, value: int) -> int:
+        """The node whose memory the value lies in."""
+        return self._block[value]
+
     def bytes_of(self, values: Iterable[int]) -> int:
         """The memory of the values of these nodes, each block once, but for what the program has in
         hand at the end of its forward pass.

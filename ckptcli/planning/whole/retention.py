@@ -132,7 +132,11 @@ class Retention:
             end = self._last if value.stays else model.new_int_var(slot, self._last, "")
             first = Interval(slot, end, None)
         found = [first]
-        stages = range(value.first + 1, value.until + 1)
+        stages = [
+            stage
+            for stage in range(value.first + 1, value.until + 1)
+            if self._staged.stages[stage].computes
+        ]
         slots = self._cp.Domain.from_values([self.slot(stage, v) for stage in stages])
         if below is not None and value.cost > 0:
             most = min(most, int(below / value.cost))

@@ -56,10 +56,17 @@ class Moment:
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """What is live beside values while others are computed, and the moments after that."""
+    """Before an event, and it.
+
+    Attributes:
+        takes: what is live beside values while others are computed.
+        moments: of the event.
+        computes: whether anything may be computed again.
+    """
 
     takes: int
     moments: tuple[Moment, ...] = ()
+    computes: bool = True
 
 
 @dataclass(frozen=True, slots=True)

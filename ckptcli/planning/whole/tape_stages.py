@@ -46,7 +46,7 @@ def staged(problem: ProgramProblem) -> Staged:
             )
         )
     stages = [
-        Stage(profile.fixed_bytes[k], tuple(moments(profile, k, place)))
+        Stage(profile.fixed_bytes[k], tuple(moments(profile, k, place)), bool(profile.needed[k]))
         for k in range(len(profile.steps))
     ]
     return Staged(values, stages, tuple(_forward(problem)))
@@ -102,10 +102,7 @@ def schedule_of(problem: ProgramProblem, answer: Answer) -> Schedule:
     for stage, number in answer.made:
         computed.setdefault(stage, []).append(model.values[number])
     moves = []
-    waiting: list[int] = []
     for k, step in enumerate(profile.steps):
-        waiting += computed.get(k, [])
         for value in profile.needed[k]:
-            moves.append((step, value, waiting))
-            waiting = []
+            moves.append((step, value, computed.pop(k, [])))
     return freed(model, frozenset(model.values[v] for v in answer.held), moves)
