@@ -9,7 +9,9 @@ import numpy as np
 
 from ckptcli.backends import numpy_namespace
 from ckptcli.backends.base import Array, Backend, Namespace, dtype_error
+from ckptcli.backends.lanes import lanes_of
 from ckptcli.backends.loan import Loan
+from ckptcli.backends.numpy_lanes import on_lanes
 
 
 class NumpyBackend(Backend):
@@ -26,8 +28,16 @@ class NumpyBackend(Backend):
     sees_kernel_memory = True
     can_lend = True
 
-    def __init__(self, namespace: Namespace = numpy_namespace) -> None:
-        self.namespace = namespace
+    def __init__(self, namespace: Namespace | None = None) -> None:
+        self._is_plain = namespace is None
+        self.namespace = numpy_namespace if namespace is None else namespace
+        self.limit_threads(None)
+
+    def limit_threads(self, count: int | None) -> None:
+        """Large element-wise calls on so many threads; None: as many as the BLAS has by default."""
+        lanes = lanes_of(count)
+        if self._is_plain:
+            self.namespace = numpy_namespace if lanes == 1 else on_lanes(lanes)
 
     def asarray(self, data: Any, dtype: str | None, copy: bool) -> Array:
         try:

@@ -12,6 +12,7 @@ erf uses W. J. Cody, "Rational Chebyshev approximation for the error function", 
 from __future__ import annotations
 
 import math
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,9 @@ _CAP_AND_ONE: dict[np.dtype[Any], tuple[FloatArray, FloatArray]] = {
     dtype: (np.array(cap, dtype), np.array(1.0, dtype)) for dtype, cap in _LARGEST_EXPONENT.items()
 }
 """Rank-0 arrays are half as expensive as Python floats as operands of a ufunc."""
+
+_BEHIND_THE_CAP = Lock()
+"""Held by the one lane that makes the arrays which are needed there."""
 
 _ERF_SPLIT = 0.46875
 _ERF_NUMERATOR = (
@@ -95,16 +99,17 @@ _TAIL_END = 30.0
 """Beyond it the complement is 0 in float64."""
 
 
-def sigmoid(x: FloatArray) -> FloatArray:
+def sigmoid(x: FloatArray, lanes: int = 1) -> FloatArray:
     """1 / (1 + exp(-x)), element by element."""
-    cap, one = _CAP_AND_ONE[x.dtype]
+    cap, one = constants = _CAP_AND_ONE[x.dtype]
     if x.size > BLOCK_ELEMENTS:
-        return in_blocks(_sigmoid, np.empty_like(x), x, constants=(cap, one))
+        out, scratch = np.empty_like(x), (x.dtype,)
+        return in_blocks(_sigmoid, out, x, constants=constants, scratch=scratch, lanes=lanes)
     return _sigmoid(None, x, cap, one)
 
 
 def sigmoid_gradient(
-    x: FloatArray, gradient: FloatArray, out: FloatArray | None = None
+    x: FloatArray, gradient: FloatArray, out: FloatArray | None = None, lanes: int = 1
 ) -> FloatArray:
     """`gradient` * sigmoid(x) * (1 - sigmoid(x)), computed again from x as Burn does.
 
@@ -113,8 +118,10 @@ def sigmoid_gradient(
     """
     _, one = _CAP_AND_ONE[x.dtype]
     if x.size > BLOCK_ELEMENTS:
-        out = np.empty_like(x) if out is None else out
-        return in_blocks(_sigmoid_gradient, out, gradient, x, constants=(one,))
+        out, scratch = np.empty_like(x) if out is None else out, (x.dtype, x.dtype)
+        return in_blocks(
+            _sigmoid_gradient, out, gradient, x, constants=(one,), scratch=scratch, lanes=lanes
+        )
     return _sigmoid_gradient(out, gradient, x, one)
 
 
@@ -152,19 +159,31 @@ def gelu_gradient(x: FloatArray, gradient: FloatArray, out: FloatArray | None = 
     return in_blocks(_gelu_gradient_block, out, gradient, x)
 
 
-def _sigmoid(out: FloatArray | None, x: FloatArray, cap: FloatArray, one: FloatArray) -> FloatArray:
+def _sigmoid(
+    out: FloatArray | None,
+    x: FloatArray,
+    cap: FloatArray,
+    one: FloatArray,
+    t: FloatArray | None = None,
+) -> FloatArray:
     e = minimum(x, cap) if out is None else minimum(x, cap, out=out)
     exp(e, e)
-    return divide(e, add(e, one), e)
+    return divide(e, add(e, one, t), e)
 
 
 def _sigmoid_gradient(
-    out: FloatArray | None, gradient: FloatArray, x: FloatArray, one: FloatArray
+    out: FloatArray | None,
+    gradient: FloatArray,
+    x: FloatArray,
+    one: FloatArray,
+    e: FloatArray | None = None,
+    t: FloatArray | None = None,
 ) -> FloatArray:
     if x.size and not x.item(x.argmax()) <= _LARGEST_EXPONENT[x.dtype]:
-        return _sigmoid_gradient_behind_the_cap(out, gradient, x)
-    e = exp(x)
-    t = add(e, one)
+        with _BEHIND_THE_CAP:
+            return _sigmoid_gradient_behind_the_cap(out, gradient, x)
+    e = exp(x, e)
+    t = add(e, one, t)
     divide(e, t, e)
     divide(e, t, e)
     return multiply(gradient, e, out)
@@ -241,3 +260,7 @@ def _gelu_gradient_block(out: FloatArray, gradient: FloatArray, x: FloatArray) -
     density *= 1.0 / math.sqrt(2.0 * math.pi)
     phi += density
     return np.multiply(gradient, phi, out)
+
+
+IN_BLOCKS = frozenset({sigmoid, sigmoid_gradient})
+"""Those that are cut into blocks and take all their memory beforehand; they have `lanes`."""

@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 
 import click
 
+from ckptcli.cli.idle_threads import let_go_of_cores
 from ckptcli.cli.standard_streams import discard, open_standard_streams
 from ckptcli.cli.streams import say
 from ckptcli.errors import CkptError, UnknownNameError
@@ -120,6 +121,7 @@ def root(ctx: click.Context) -> None:
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run the command line and exit."""
     open_standard_streams()
+    let_go_of_cores()
     sys.exit(run_command(arguments))
 
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ckptcli.backends.cores import usable_cores
 from ckptcli.measure.fields import Bytes, Positive
 
 try:
@@ -81,7 +82,7 @@ def read_machine() -> Machine:
     blas = _blas()
     return Machine(
         cpu=_cpu(),
-        cores=_cores(),
+        cores=usable_cores(),
         memory_bytes=memory_bytes(),
         os=platform.platform(),
         python=platform.python_version(),
@@ -126,7 +127,7 @@ def within_available_memory() -> Iterator[None]:
         yield
         return
     soft, hard = resource.getrlimit(resource.RLIMIT_AS)
-    limit = used_bytes + free_bytes + BLAS_THREAD_BYTES * (_cores() or 1)
+    limit = used_bytes + free_bytes + BLAS_THREAD_BYTES * (usable_cores() or 1)
     if soft != resource.RLIM_INFINITY:
         limit = min(limit, soft)
     resource.setrlimit(resource.RLIMIT_AS, (limit, hard))
@@ -211,12 +212,6 @@ def _cpu() -> str | None:
         if line.lower().startswith(("model name", "hardware")):
             return line.partition(":")[2].strip()
     return platform.processor() or platform.machine() or None
-
-
-def _cores() -> int | None:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count()
 
 
 def _psutil_memory(field: str) -> int | None:
