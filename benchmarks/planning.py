@@ -1,7 +1,8 @@
 """What planning costs as problems grow, each plan played; `scripts/bench planning` prints it.
 
 A bound is on processor time: 2 s for a silu network of 1,000 nodes, 10 s for chains of 100,000.
-With the word `silu` it prints instead how the plans of the silu network of 8 layers compare with
+With the word `programs` it prints instead what recording, timing and simulating a program cost as
+it grows. With the word `silu` it prints how the plans of the silu network of 8 layers compare with
 every recorded optimum, those too whose results are written over operands, which no dag says.
 """
 
@@ -15,12 +16,20 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from ckptcli.backends import open_backend
+from ckptcli.measure.rounds import collector_off
 from ckptcli.planning.making import make_plan
 from ckptcli.planning.plan import Plan
 from ckptcli.planning.planners.base import Request
 from ckptcli.planning.problems.base import Problem
 from ckptcli.planning.problems.steps import StepsProblem
+from ckptcli.simulation.recorder import record
+from ckptcli.simulation.simulator import Simulator
+from ckptcli.simulation.timing import timed
+from ckptcli.workloads.silu import SiluWorkload
 from tests.planning_kit import PRODUCT, problem, recorded, silu
+
+LAYERS = (250, 1_000, 4_000, 16_000)
 
 Case = tuple[str, Callable[[], Problem], int, float | None]
 """What it is; the problem; the budget; the most seconds that it may take."""
@@ -31,7 +40,30 @@ def main() -> int:
     if sys.argv[1:] == ["silu"]:
         variants()
         return 0
+    if sys.argv[1:] == ["programs"]:
+        programs()
+        return 0
     return growth()
+
+
+def programs() -> None:
+    """Prints a line a network: seconds of each part of `ckpt plan`, and in all for each layer."""
+    backend = open_backend("numpy")
+    print(f"{'silu, n = 4':16} {'record':>8} {'time':>8} {'named':>8}  a layer")
+    for layers in LAYERS:
+        workload, times = SiluWorkload(layers, 4), []
+        with collector_off():
+            for part in range(3):
+                start_s = time.process_time()
+                if part == 0:
+                    graph = record(workload, backend)
+                elif part == 1:
+                    timed(graph, workload, backend)
+                else:
+                    Simulator(graph).named()
+                times.append(time.process_time() - start_s)
+        figures = " ".join(f"{took_s:8.2f}" for took_s in times)
+        print(f"{layers:9} layers {figures} {sum(times) / layers * 1e6:7.0f}µs", flush=True)
 
 
 def variants() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -53,7 +54,7 @@ def test_the_screen_says_what_is_held_and_what_a_budget_covers(
     assert "predicted time" in screen
     assert "measured: peak" in screen
     assert "as predicted" in screen
-    assert "times the predicted, " in screen
+    assert re.search(r"times the predicted, .* times none's \(predicted 1\.\d\d\)", screen)
     assert "gradients identical" in screen
 
 
@@ -213,3 +214,19 @@ def test_a_plan_is_checked_in_float64_too(capsys: pytest.CaptureFixture[str]) ->
     """Whose bytes are twice those of the budget."""
     assert run_command(["check", "--n", "16", "--layers", "8", "-s", "budget:15000"]) == 0
     assert "10 of 10 are the forward's, bit for bit" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_a_deep_transformer_is_planned_under_half_of_what_none_takes(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Of 24 layers in three blocks whose layers differ in size."""
+    words = ["plan", "-q", "--workload", f"{EXAMPLES / 'pyramid.py'}:Model", "--json"]
+    assert run_command([*words, "--budget", "1GiB"]) == 0
+    none = next(row for row in printed(capsys)["named"] if row["strategy"] == "none")
+    assert run_command([*words, "--budget", str(none["peak"] // 2 - 1), "--run"]) == 0
+    found = printed(capsys)
+    assert found["measured"]["peak_bytes"] == found["peak"] < none["peak"] / 2
+    assert found["measured"]["gradients_equal"]
+    assert found["recomputed"] < 0.2 * none["cost"]
+    assert any(" of layer 0 in loop 2 (" in reason for reason in found["reasons"])

@@ -145,6 +145,8 @@ def _measured(choice: Choice, measured: Measured) -> str:
         beside = f" a pass, {measured.time_s / choice.time_s:.2f} times the predicted"
     if measured.none_time_s:
         beside += f", {measured.time_s / measured.none_time_s:.2f} times none's"
+        if choice.time_s and choice.problem.once_time_s:
+            beside += f" (predicted {choice.time_s / choice.problem.once_time_s:.2f})"
     equal = {True: "; gradients identical", False: "; gradients DIFFER", None: ""}
     within = "" if measured.within_budget else ", above the budget"
     return (
