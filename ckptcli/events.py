@@ -138,6 +138,13 @@ class Recomputed(NamedTuple):
     storage: int
 
 
+class BroughtBack(NamedTuple):
+    """A value that was on the host is on the device again."""
+
+    node_id: int
+    storage: int
+
+
 class GradientRegistered(NamedTuple):
     """A gradient was added to a node's; a leaf keeps it."""
 
@@ -157,6 +164,7 @@ Event: TypeAlias = (
     | Retrieved
     | Visited
     | Recomputed
+    | BroughtBack
     | GradientRegistered
 )
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from enum import Enum
 from itertools import count
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 if TYPE_CHECKING:
     from ckptcli.checkpoint.regions import Region
@@ -38,6 +38,20 @@ class BackedUp:
 BACKED_UP = BackedUp()
 """A strategy's answer for a node that is held now and may be computed again later: its consumers
 hold its value, and what it is computed from is backed up as well. It is true, as `True` is."""
+
+
+class OnHost:
+    """The type of the answer `ON_HOST`."""
+
+    __slots__ = ()
+
+
+ON_HOST = OnHost()
+"""A strategy's answer for a node whose value goes to the host as soon as it is made: nobody on the
+device holds it, and the node's own step has the copy. It is true, as `True` is."""
+
+Answer: TypeAlias = bool | BackedUp | OnHost
+"""What a strategy may say of a node."""
 
 
 class Requirement(Enum):
@@ -88,7 +102,8 @@ class Node:
         saved: the nodes whose values the backward step retrieves, in retrieval order.
         saved_values: their values, None for one that is recomputed; the step takes them.
         backup_values: the parents' values, from which this node's can be computed again, None for
-            one that is recomputed; empty for a node that never is. The checkpointer takes them.
+            one that is recomputed; empty for a node that never is. Of a value that is on the host
+            the `HostCopy` alone. The checkpointer takes them.
 
     There is no `__init__`: the op path makes one node for each op and sets the slots itself,
     which costs a third of a constructor call (`benchmarks/engine.py`, 64 layers of n = 16).

@@ -45,7 +45,7 @@ def test_a_program_of_the_op_takes_what_a_schedule_says(op: str) -> None:
     assert_as_planned(program_of_the_op(CASES[op][0]), 3)
 
 
-def _random_program(seed: int) -> FunctionWorkload:
+def random_program(seed: int) -> FunctionWorkload:
     """Some twenty ops on what is there, tracked and not, some of it never used again."""
 
     def program(*leaves: Tensor) -> Tensor:
@@ -88,4 +88,4 @@ def _step(draws: random.Random, values: list[Tensor]) -> Tensor:
 @pytest.mark.sampled(10)
 @pytest.mark.parametrize("seed", range(40))
 def test_a_random_program_takes_what_a_schedule_says(seed: int) -> None:
-    assert_as_planned(_random_program(seed), seed)
+    assert_as_planned(random_program(seed), seed)

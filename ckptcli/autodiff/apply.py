@@ -19,7 +19,7 @@ from ckptcli.autodiff.device import Device, common_device
 from ckptcli.autodiff.op import BOTH, Op, Positions
 from ckptcli.autodiff.tensor import Tensor, created, wrap
 from ckptcli.errors import DtypeError, EngineError, OperandError, ShapeError
-from ckptcli.graph import BACKED_UP, Node, value_of
+from ckptcli.graph import BACKED_UP, ON_HOST, Answer, Node, value_of
 
 
 def unary(op: Op, x: Tensor, params: Any = None) -> Tensor:
@@ -50,8 +50,10 @@ def unary(op: Op, x: Tensor, params: Any = None) -> Tensor:
         )
         held = None if x_node.recompute else x_value
         answer = device.recomputes(node)
-        node.recompute = answer is not BACKED_UP if answer else False
         node.backup_values = (held,) if answer else ()
+        node.recompute = (
+            answer if answer is True or answer is False else _otherwise(node, answer, value, device)
+        )
         if op.keeps[1]:
             node.saved = parents
             node.saved_values = (held,)
@@ -108,8 +110,10 @@ def binary(op: Op, lhs: Tensor, rhs: Tensor, params: Any = None) -> Tensor:
             None if rhs_node.recompute else rhs_value,
         )
         answer = device.recomputes(node)
-        node.recompute = answer is not BACKED_UP if answer else False
         node.backup_values = held if answer else ()
+        node.recompute = (
+            answer if answer is True or answer is False else _otherwise(node, answer, value, device)
+        )
         kept = op.keeps[mask]
         if kept is BOTH:
             node.saved = parents
@@ -180,8 +184,10 @@ def many(op: Op, operands: Sequence[Tensor], params: Any = None) -> Tensor:
         )
         held = tuple(None if operand.node.recompute else operand.value for operand in operands)
         answer = device.recomputes(node)
-        node.recompute = answer is not BACKED_UP if answer else False
         node.backup_values = held if answer else ()
+        node.recompute = (
+            answer if answer is True or answer is False else _otherwise(node, answer, value, device)
+        )
         _save_some(node, op.kept(node.mask, len(nodes)), held)
     else:
         _untracked(node, device, operands)
@@ -201,6 +207,15 @@ def with_own_output(output: Tensor) -> Tensor:
         node.saved = (value_of(node),)
         node.saved_values = (None if node.recompute else output.value,)
     return output
+
+
+def _otherwise(node: Node, answer: Answer, value: Any, device: Device) -> bool:
+    """Whether nobody on the device holds the value of a node that is not just held, and not just
+    computed again.
+    """
+    if answer is ON_HOST:
+        node.backup_values = (device.namespace.to_host(value),)
+    return bool(answer) and answer is not BACKED_UP
 
 
 def _untracked(node: Node, device: Device, operands: Sequence[Tensor]) -> None:

@@ -22,7 +22,7 @@ from ckptcli.checkpoint.strategies.none import NoCheckpointing
 from ckptcli.checkpoint.strategies.registry import parse_strategy
 from ckptcli.errors import DeviceError
 from ckptcli.events import LayersEnded, LayerStarted, RegionOpened, Sink
-from ckptcli.graph import BackedUp, Node, fresh_node_ids, leaf_node, process_node_ids
+from ckptcli.graph import Answer, Node, fresh_node_ids, leaf_node, process_node_ids
 
 
 class Device:
@@ -74,7 +74,7 @@ class Device:
         self.node_ids = node_ids
         self.keys = KeyStream() if keys is None else keys
         self.next_id = node_ids if self.is_autodiff else _no_id
-        self.recomputes: Callable[[Node], bool | BackedUp] = self.strategy.recomputes
+        self.recomputes: Callable[[Node], Answer] = self.strategy.recomputes
         self.region: Region | None = None
 
     def autodiff(self) -> Device:

@@ -72,7 +72,7 @@ class Ledger:
 
     def __init__(self, workspaces: Workspaces | None = None) -> None:
         self.bytes_in_use = 0
-        self.host_bytes_in_use = 0
+        self.host_bytes_in_use = self.host_peak_bytes = 0
         self.history: list[Storage] = []
         self.tick = 0
         self.workspaces = workspaces
@@ -113,6 +113,7 @@ class Ledger:
     def observe_host(self, copied: HostCopy) -> None:
         """Count what was moved to the host, apart from the storages, until it is let go of."""
         self.host_bytes_in_use += copied.host_bytes
+        self.host_peak_bytes = max(self.host_peak_bytes, self.host_bytes_in_use)
         weakref.finalize(copied, self._release_host, copied.host_bytes).atexit = False
 
     def _release_host(self, host_bytes: int) -> None:

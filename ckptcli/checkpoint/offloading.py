@@ -9,6 +9,7 @@ from typing import Any
 
 from ckptcli.backends.host_copy import HostCopy
 from ckptcli.checkpoint.checkpointer import Checkpointer, WatchedCheckpointer
+from ckptcli.events import BroughtBack
 
 
 class OffloadingCheckpointer(Checkpointer):
@@ -22,16 +23,21 @@ class OffloadingCheckpointer(Checkpointer):
 
 
 class WatchedOffloadingCheckpointer(WatchedCheckpointer):
-    """A sink is told as ever."""
+    """A sink is told of what comes back, too."""
 
     __slots__ = ()
 
     def take(self, node_id: int) -> Any:
-        _bring_back(self, node_id)
+        if _bring_back(self, node_id):
+            storage = self.namespace.storage_id(self.values[node_id])
+            self.sink.emit(BroughtBack(node_id, storage))
         return super().take(node_id)
 
 
-def _bring_back(checkpointer: Checkpointer, node_id: int) -> None:
+def _bring_back(checkpointer: Checkpointer, node_id: int) -> bool:
+    """Whether the value was on the host."""
     value = checkpointer.values.get(node_id)
-    if isinstance(value, HostCopy):
-        checkpointer.values[node_id] = checkpointer.namespace.from_host(value)
+    if not isinstance(value, HostCopy):
+        return False
+    checkpointer.values[node_id] = checkpointer.namespace.from_host(value)
+    return True

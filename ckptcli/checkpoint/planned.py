@@ -20,7 +20,7 @@ from ckptcli.checkpoint.strategies.base import Elsewhere, LayerRegion, Strategy
 from ckptcli.checkpoint.strategies.registry import parse_strategy
 from ckptcli.errors import CheckpointError, UsageError
 from ckptcli.events import BackwardStarted, Sink
-from ckptcli.graph import BACKED_UP, BackedUp, Node
+from ckptcli.graph import BACKED_UP, ON_HOST, Answer, Node
 from ckptcli.planning.tape.plan_file import TapePlan
 from ckptcli.planning.tape.program import Made, first_difference
 from ckptcli.planning.tape.schedule import Schedule
@@ -80,7 +80,7 @@ class Planned(Strategy):
     def pass_begins(self) -> None:
         self._ids = []
 
-    def recomputes(self, node: Node) -> bool | BackedUp:
+    def recomputes(self, node: Node) -> Answer:
         """Raises `CheckpointError` at the first op that the plan does not have there."""
         place = len(self._ids)
         planned = self._positions[place] if place < len(self._positions) else None
@@ -103,6 +103,10 @@ class Planned(Strategy):
         values: dict[int, Any] = {}
         dropped: list[int] = []
         for step in steps:
+            position = positions[step.id]
+            if position in self.schedule.moved:
+                values[position] = step.backup_values[0]
+                step.backup_values = ()
             saved = zip(step.saved, step.saved_values)
             backups = zip(step.parents, step.backup_values)
             for is_backup, entries in ((False, saved), (True, backups)):
@@ -122,7 +126,9 @@ class Planned(Strategy):
     def reasons(self) -> Sequence[str]:
         return self._reasons
 
-    def _answer(self, position: int) -> bool | BackedUp:
+    def _answer(self, position: int) -> Answer:
+        if position in self.schedule.moved:
+            return ON_HOST
         if position not in self.schedule.computed:
             return False
         return BACKED_UP if position in self.schedule.held else True
@@ -143,9 +149,9 @@ class Planned(Strategy):
         uses: dict[int, int] = {}
         for retrieval in self.schedule.retrievals:
             uses[retrieval.node] = uses.get(retrieval.node, 0) + 1
-            for move in retrieval.before:
-                for operand in self._operands[move] if move >= 0 else ():
-                    uses[operand] = uses.get(operand, 0) + 1
+        for node in self.schedule.computations():
+            for operand in self._operands[node]:
+                uses[operand] = uses.get(operand, 0) + 1
         return uses
 
     def elsewhere(self, count: int) -> Elsewhere | None:
@@ -171,7 +177,7 @@ class Renamed(Strategy):
     def prepared(self, program: Program) -> Renamed:
         return Renamed(self._inner.prepared(program), self._name, self._reasons)
 
-    def recomputes(self, node: Node) -> bool | BackedUp:
+    def recomputes(self, node: Node) -> Answer:
         return self._inner.recomputes(node)
 
     def layer_regions(self, count: int) -> Sequence[LayerRegion] | None:

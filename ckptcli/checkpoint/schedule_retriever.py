@@ -1,11 +1,11 @@
-"""Answers `retrieve` by a schedule: before each retrieval values are computed or let go of, as it
-says, and after it others are let go of.
+"""Answers `retrieve` by a schedule: before each retrieval values are computed, brought back from
+the host or let go of, as it says, and after it others are let go of.
 
 There are no use counts, so that a value may be computed again as often as the schedule likes.
 Nodes are known by their positions in the program for which the schedule was made.
 
 Invariant: retrievals come in the order of the schedule; at the end every entry is executed and no
-value is left.
+value is left, on the host neither.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 
 from ckptcli.backends.base import Namespace
 from ckptcli.errors import CheckpointError
-from ckptcli.events import Recomputed, Retrieved, Sink, Visited
+from ckptcli.events import BroughtBack, Recomputed, Retrieved, Sink, Visited
 from ckptcli.graph import Node, Operation
 from ckptcli.planning.tape.schedule import Retrieval, Schedule
 
@@ -25,6 +25,7 @@ class ScheduleRetriever:
 
     Attributes:
         values: position -> value that is there now.
+        on_host: position -> copy on the host that is still to be brought back.
     """
 
     def __init__(
@@ -36,8 +37,13 @@ class ScheduleRetriever:
         namespace: Namespace,
         sink: Sink | None,
     ) -> None:
-        """`nodes` are those of this pass, `operands` the positions of each one's operands."""
+        """`nodes` are those of this pass, `operands` the positions of each one's operands; `values`
+        have the copy of each that is on the host.
+        """
+        self.on_host = {p: values.pop(p) for p in schedule.moved if p in values}
         self.values = values
+        self._moved = schedule.moved
+        self._returns = dict(schedule.returns)
         self._nodes = nodes
         self._operands = operands
         self._entries = schedule.retrievals
@@ -62,10 +68,12 @@ class ScheduleRetriever:
         entry = self._entry(node, step)
         if self._sink is None:
             for move in entry.before:
-                if move >= 0:
-                    self._compute(move)
-                else:
+                if move < 0:
                     del self.values[~move]
+                elif move in self.on_host:
+                    self._bring_back(move)
+                else:
+                    self._compute(move)
         else:
             self._compute_told(entry, self._sink)
         if entry.node not in self.values:
@@ -86,8 +94,9 @@ class ScheduleRetriever:
             CheckpointError: an entry or a value is left over.
         """
         left = len(self._entries) - self._next
-        if left or self.values:
-            nodes = [self._nodes[position].id for position in sorted(self.values)]
+        if left or self.values or self.on_host:
+            over = sorted({*self.values, *self.on_host})
+            nodes = [self._nodes[position].id for position in over]
             raise CheckpointError(
                 f"after the backward pass {left} retrievals of the plan are left over, and the "
                 f"values of nodes {nodes[:10]}",
@@ -105,6 +114,12 @@ class ScheduleRetriever:
             f"as retrieval {self._next}",
             "the plan is for another program: make it anew",
         )
+
+    def _bring_back(self, position: int) -> None:
+        """Make a value from its copy on the host, which goes with the last time."""
+        self._returns[position] -= 1
+        copied = self.on_host[position] if self._returns[position] else self.on_host.pop(position)
+        self.values[position] = self._namespace.from_host(copied)
 
     def _compute(self, position: int) -> None:
         """Compute a value from those of its operands.
@@ -134,19 +149,26 @@ class ScheduleRetriever:
                 sink.emit(Visited(self._nodes[position].id))
             if move < 0:
                 del self.values[~move]
-                continue
-            self._compute(move)
-            node = self._nodes[move]
-            storage = self._namespace.storage_id(self.values[move])
-            sink.emit(Recomputed(node.id, node.op.name if node.op else "", storage))
+            elif move in self.on_host:
+                self._bring_back(move)
+                sink.emit(BroughtBack(self._nodes[move].id, self._storage_id(move)))
+            else:
+                self._compute(move)
+                node = self._nodes[move]
+                op = node.op.name if node.op else ""
+                sink.emit(Recomputed(node.id, op, self._storage_id(move)))
         for position in visits.get(len(entry.before), ()):
             sink.emit(Visited(self._nodes[position].id))
+
+    def _storage_id(self, position: int) -> int:
+        identity: int = self._namespace.storage_id(self.values[position])
+        return identity
 
     def _visits(self, entry: Retrieval) -> Iterator[tuple[int, list[int]]]:
         """Before which move which nodes are visited: each that is computed behind its operands."""
         seen: set[int] = set()
         for index, move in enumerate(entry.before):
-            if move >= 0:
+            if move >= 0 and move not in self._moved:
                 new = [p for p in dict.fromkeys((*self._operands[move], move)) if p not in seen]
                 seen.update(new)
                 yield index, new

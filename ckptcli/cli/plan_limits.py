@@ -33,6 +33,9 @@ def check_limits(options: PlanOptions, line: Line) -> None:
     if options.optimizer.optimizer and (has_budget or options.limit.device_memory is None):
         lost = "--optimizer has no effect without --device-memory: a budget is above its state"
         warn([lost], options.notes.quiet)
+    if options.host.transfer_text is not None and options.host.host_memory_text is None:
+        lost = "--transfer has no effect without --host-memory: nothing is moved"
+        warn([lost], options.notes.quiet)
 
 
 def has_limit(options: PlanOptions) -> bool:

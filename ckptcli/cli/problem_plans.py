@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 LINES_A_WRITE = 10_000
 OF_STEPS = ("slots", "disk", "write_cost", "read_cost")
+OF_PROGRAMS = ("host_memory_text", "transfer_text")
 
 
 def planned_problem(path: str, options: PlanOptions, line: Line) -> Planned:
@@ -121,7 +122,7 @@ def _with_disk(problem: Problem, options: ProblemOptions) -> Problem:
 def _without_effect(problem: Problem, given: Collection[str]) -> Iterator[str]:
     """A warning for each option that means nothing for this kind of problem."""
     lost = ("budget_text",) if problem.kind == "steps" else OF_STEPS
-    for name in lost:
+    for name in (*lost, *OF_PROGRAMS):
         if name in given:
             flag = f"--{name.removesuffix('_text').replace('_', '-')}"
             yield f"{flag} has no effect on a problem of the kind {problem.kind}"

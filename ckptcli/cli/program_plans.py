@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ckptcli import units
 from ckptcli.cli.plan_files import file_of
 from ckptcli.cli.plan_limits import budget_bytes, has_limit, program_limit
+from ckptcli.cli.plan_moves import moving_of
 from ckptcli.cli.subjects.base import Planned
 from ckptcli.errors import UsageError
 
@@ -45,6 +46,7 @@ def planned_workload(options: PlanOptions, line: Line) -> PlannedProgram:
             "give --budget SIZE, --device-memory SIZE or --pareto for the program of --workload, "
             "or --graph FILE",
         )
+    moving_of(options, asked.cost_name or ("time" if asked.pareto else "flops"))
     workloads = open_programs(options.program, options.workload, options.memory)
     notes = program_notes(line, workloads)
     if len(workloads) > 1:
@@ -120,7 +122,8 @@ def _problem(graph: CostGraph, options: PlanOptions) -> ProgramProblem:
     but for a frontier.
 
     Raises:
-        UsageError: the cost is time, and the program was not timed.
+        UsageError: the cost is time, and the program was not timed; or what may be moved to the
+            host has no price in it.
     """
     from ckptcli.planning.problems.program import COSTS, ProgramProblem
 
@@ -132,7 +135,7 @@ def _problem(graph: CostGraph, options: PlanOptions) -> ProgramProblem:
         )
     if name is None:
         name = "time" if options.recorded.pareto and graph.is_timed else "flops"
-    return ProgramProblem(graph, COSTS[name])
+    return ProgramProblem(graph, COSTS[name], moving=moving_of(options, name))
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,6 @@ from ckptcli.cli.failing_graphs import FailingGraphs
 from ckptcli.cli.streams import warn
 from ckptcli.errors import UntrackedBackwardWarning
 from ckptcli.measure.check import CheckedProgram
-from ckptcli.units import count
 
 if TYPE_CHECKING:
     from ckptcli.backends.base import Backend
@@ -113,8 +112,8 @@ def _same_surroundings(options: CheckOptions) -> list[str]:
 def _without_effect(fault: Fault) -> list[str]:
     """What to tell of a fault on purpose that nothing shows."""
     if not fault.hits:
-        return [f"--perturb-replay {fault.text} met no value that is computed again"]
+        return [f"--perturb-replay {fault.text} met no value that {fault.met}"]
     return [
-        f"--perturb-replay {fault.text} changed nothing: it computed {count(fault.hits, 'value')} "
-        "again, and each came out as in the forward pass"
+        f"--perturb-replay {fault.text} changed nothing: it {fault.done}, and each came out as in "
+        "the forward pass"
     ]

@@ -157,7 +157,7 @@ def _without_effect(fault: Fault | None, record: RunRecord) -> list[str]:
     if fault is None or any(row.is_wrong for row in record.rows):
         return []
     if not fault.hits:
-        return [f"--perturb-replay {fault.text} met no value that is computed again"]
+        return [f"--perturb-replay {fault.text} met no value that {fault.met}"]
     return [
         f"--perturb-replay {fault.text} moved no gradient; `ckpt check` looks at the values too"
     ]

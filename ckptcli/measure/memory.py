@@ -183,7 +183,8 @@ class Memory:
             any other.
         allocator_after_backward: What an allocator without peaks has after the backward pass; null
             of any other.
-        offloaded_bytes: What a policy moved to the host's memory, after the forward pass, bytes.
+        offloaded_bytes: What a policy or a plan has moved to the host's memory, after the forward
+            pass, bytes.
         compiled_temp_bytes: What a compiler planned for temporaries of the whole program,
             parameters, input and gradients not included, bytes; null if nothing is compiled.
         compiled_peak_bytes: What a program that is compiled whole needs at once, parameters and

@@ -64,6 +64,7 @@ def judged(problem: Problem, request: Request, name: str, draft: Draft) -> Plan:
         runs=played.runs,
         cost=played.cost,
         peak=played.peak,
+        host=played.host,
         recomputed=played.cost - problem.base_cost,
         evaluations=played.evaluations or None,
         saved=draft.saved,

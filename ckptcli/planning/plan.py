@@ -46,6 +46,7 @@ class Plan:
         feasible: whether a plan within the budget was found.
         runs: what can execute it.
         cost, peak: as played.
+        host: the most that is in the memory of the host, as played.
         recomputed: the part of the cost that computing everything once does not have.
         evaluations: how many times anything is computed.
         actions: gives the schedule, anew at each call.
@@ -67,6 +68,7 @@ class Plan:
     runs: Runs | None = None
     cost: Number | None = None
     peak: int | None = None
+    host: int = 0
     recomputed: Number | None = None
     evaluations: int | None = None
     actions: Callable[[], Iterable[Action]] | None = None

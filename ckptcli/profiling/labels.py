@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from ckptcli.backends.ledger import Ledger, Storage
-from ckptcli.events import GradientRegistered, NodeCreated, Recomputed, Watcher
+from ckptcli.events import BroughtBack, GradientRegistered, NodeCreated, Recomputed, Watcher
 
 
 @dataclass(slots=True)
@@ -45,6 +45,7 @@ class Labeller(Watcher):
             {
                 NodeCreated: self._created,
                 Recomputed: self._recomputed,
+                BroughtBack: self._brought_back,
                 GradientRegistered: self._registered,
             }
         )
@@ -60,6 +61,11 @@ class Labeller(Watcher):
 
     def _recomputed(self, event: Recomputed) -> None:
         self._label_first(event.storage, event.node_id, event.op, "recomputed")
+
+    def _brought_back(self, event: BroughtBack) -> None:
+        made = self._created_nodes.get(event.node_id)
+        if made is not None and made.op is not None:
+            self._label_first(event.storage, event.node_id, made.op, "saved")
 
     def _registered(self, event: GradientRegistered) -> None:
         storage = self._ledger.storage(event.storage)

@@ -31,16 +31,17 @@ def measure_plan(
 ) -> Measured:
     """What the strategy of a plan takes; `beside_none` is whether `none` runs beside it."""
     with collector_off(), backend.quiet():
-        ledger, digest = _counted(workload, strategy, backend, consumes)
+        peaks, digest = _counted(workload, strategy, backend, consumes)
         expected = (
             _counted(workload, NoCheckpointing(), backend, consumes)[1] if beside_none else None
         )
         strategies = [strategy, NoCheckpointing()] if beside_none else [strategy]
         times = _timed([open_pass(workload, s, backend) for s in strategies], backend, consumes)
-    peak_bytes, ledger_bytes = ledger
+    peak_bytes, ledger_bytes, host_bytes = peaks
     return Measured(
         peak_bytes=peak_bytes,
         ledger_bytes=ledger_bytes,
+        host_bytes=host_bytes,
         time_s=times[0],
         none_time_s=times[1] if beside_none else None,
         within_budget=budget_bytes is None or peak_bytes <= budget_bytes,
@@ -50,8 +51,10 @@ def measure_plan(
 
 def _counted(
     workload: Workload, strategy: Strategy, backend: Backend, consumes: bool
-) -> tuple[tuple[int, int], dict[str, bytes]]:
-    """The peaks above what was live before, and the bytes of each parameter's gradient."""
+) -> tuple[tuple[int, int, int], dict[str, bytes]]:
+    """The peaks above what was live before, with workspace, without, and on the host; and the bytes
+    of each parameter's gradient.
+    """
     ledger = Ledger(Workspaces() if backend.sees_kernel_memory else None)
     opened = open_pass(workload, strategy, backend, None, ledger)
     base_bytes = ledger.bytes_in_use
@@ -60,7 +63,8 @@ def _counted(
     gradients = _backward(opened, result, consumes)
     peak = ledger.peak
     with_workspace = peak.with_workspace_bytes or peak.live_bytes
-    return (with_workspace - base_bytes, peak.live_bytes - base_bytes), gradients
+    above = with_workspace - base_bytes, peak.live_bytes - base_bytes
+    return (*above, ledger.host_peak_bytes), gradients
 
 
 def _backward(opened: OpenedPass, result: ForwardResult, consumes: bool) -> dict[str, bytes]:

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from ckptcli import units
 from ckptcli.events import (
     BackwardStarted,
+    BroughtBack,
     Event,
     Level,
     NodeCreated,
@@ -83,9 +84,11 @@ def _nodes(
     ops = {event.node_id: event.op or "leaf" for event in created}
     needed_by = _needed_by(created, events, ops)
     again = {event.node_id for event in events if isinstance(event, Recomputed)}
+    back = {event.node_id for event in events if isinstance(event, BroughtBack)}
     for event in created:
         parents = ", ".join(map(str, event.parents))
-        fate = _fate(len(needed_by[event.node_id]), event.node_id in again)
+        node_id = event.node_id
+        fate = _fate(len(needed_by[node_id]), node_id in again, node_id in back)
         text = (
             f"node {event.node_id} {ops[event.node_id]}({parents}) {list(event.shape)} "
             f"{event.dtype} {units.size(event.value_bytes)}: {fate}"
@@ -103,11 +106,12 @@ def _nodes(
         yield text
 
 
-def _fate(uses: int, again: bool) -> str:
+def _fate(uses: int, again: bool, back: bool) -> str:
     """What happened, not what was planned: a region's outputs are held all the same."""
     if not uses and not again:
         return "not needed"
-    return f"{'recomputed' if again else 'saved'}, {units.count(uses, 'use')}"
+    word = "recomputed" if again else "saved on the host" if back else "saved"
+    return f"{word}, {units.count(uses, 'use')}"
 
 
 def _needed_by(

@@ -256,7 +256,7 @@ GLOSSARY = {
     "ledger and decides no verdict.",
     "run-to-run spread": "How far two runs of one program lie apart on a library that is not "
     "deterministic. Gradients that differ no more than that are not wrong.",
-    "offloaded": "Bytes that a policy moved to the host's memory after a region; they come back at "
+    "offloaded": "Bytes that a policy or a plan moved to the host's memory; they come back at "
     "their first use in the backward pass. What the ledger counts on the device is without them.",
     "n/a": "Not known, or not measured. Never 0.",
 }

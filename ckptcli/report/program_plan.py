@@ -64,7 +64,7 @@ def _sentences(choice: Choice, measured: Measured | None) -> Iterator[str]:
             again = f"{_share(plan.recomputed, choice)} of the forward pass"
         yield (
             f"{choice.problem.title}{allowed}: peak {units.size(plan.peak)} ({plan.peak} bytes), "
-            f"{again} computed again, by {plan.planner}"
+            f"{again} computed again{' or moved' if plan.host else ''}, by {plan.planner}"
         )
     if choice.time_s is not None:
         yield f"predicted time {_predicted(choice, choice.time_s)}"
@@ -75,6 +75,8 @@ def _sentences(choice: Choice, measured: Measured | None) -> Iterator[str]:
     )
     if choice.limit is not None:
         yield limit_sentence(choice.limit)
+    if choice.problem.moving.host_bytes:
+        yield _host_sentence(choice)
     yield from _bounds(choice)
     if measured is not None:
         yield _measured(choice, measured)
@@ -84,9 +86,13 @@ def _predicted(choice: Choice, time_s: float) -> str:
     """`1.20ms a pass, 1.06 times none's: ...`."""
     none_s = choice.problem.once_time_s
     beside = f", {time_s / none_s:.2f} times none's" if none_s else ""
+    moves = ""
+    if choice.plan.host:
+        is_known = choice.problem.cost_name == "time"
+        moves = ", moves among it" if is_known else ", moves to the host and back left out"
     return (
         f"{units.duration(time_s)} a pass{beside}: what it executes forward, backward and again, "
-        "added up"
+        f"added up{moves}"
     )
 
 
@@ -104,6 +110,20 @@ def _workspace(choice: Choice) -> str:
         return "no workspace"
     backend = choice.problem.graph.backend
     return f"not what kernels take for themselves, which nobody sees on {backend}"
+
+
+def _host_sentence(choice: Choice) -> str:
+    """What is on the host, and the price."""
+    moving, plan, cost = choice.problem.moving, choice.plan, choice.problem.cost_name
+    price = (
+        f"{units.size(round(1 / moving.byte_cost))} a second"
+        if cost == "time"
+        else f"{moving.byte_cost:g} {'operation' if cost == 'flops' else 'op'}"
+        f"{'' if moving.byte_cost == 1 else 's'} a byte"
+    )
+    used = f"{units.size(plan.host)} ({plan.host} bytes)" if plan.host else "nothing"
+    allowed = units.size(moving.host_bytes)
+    return f"at most {used} on the host, {allowed} allowed; a move costs {price}, each way"
 
 
 def _gradients(consumes: bool) -> str:
@@ -151,9 +171,18 @@ def _measured(choice: Choice, measured: Measured) -> str:
     within = "" if measured.within_budget else ", above the budget"
     return (
         f"measured: peak {units.size(measured.peak_bytes)} ({measured.peak_bytes} bytes), "
-        f"{same}{within}; {units.duration(measured.time_s)}{beside}"
+        f"{same}{within}{_on_host(choice, measured)}; {units.duration(measured.time_s)}{beside}"
         f"{equal[measured.gradients_equal]}"
     )
+
+
+def _on_host(choice: Choice, measured: Measured) -> str:
+    """What was on the host, beside what was predicted."""
+    if not choice.problem.moving.host_bytes:
+        return ""
+    host_bytes, predicted = measured.host_bytes, choice.plan.host
+    same = "as predicted" if host_bytes == predicted else f"predicted {predicted} bytes"
+    return f"; on the host {units.size(host_bytes)} ({host_bytes} bytes), {same}"
 
 
 def _share(cost: Number, choice: Choice) -> str:

@@ -29,6 +29,7 @@ class Prediction:
         forward_traced_bytes, backward_traced_bytes: the same with the workspace of kernels.
         after_forward_bytes, after_backward_bytes: what is live at their ends.
         again: node id -> how often it is computed again.
+        host_peak_bytes: the most that is on the host.
     """
 
     forward_peak_bytes: int
@@ -38,6 +39,7 @@ class Prediction:
     backward_traced_bytes: int
     after_backward_bytes: int
     again: Mapping[int, int]
+    host_peak_bytes: int
 
     @property
     def peak_bytes(self) -> int:
@@ -141,7 +143,7 @@ class Simulator:
         account.start_phase()
         result.root.backward()
         backward = account.peak_bytes, account.peak_with_workspace_bytes, account.live_bytes
-        return Prediction(*forward, *backward, xp.again)
+        return Prediction(*forward, *backward, xp.again, account.host_peak_bytes)
 
 
 def program_of(graph: CostGraph) -> ProgramGraph:

@@ -8,6 +8,7 @@ Invariant: the engine above runs as it is; nothing here decides what is held or 
 
 from __future__ import annotations
 
+import weakref
 from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any, cast
@@ -21,17 +22,33 @@ from ckptcli.planning.tape.cost_graph import CostGraph, CostNode, Release, Span,
 
 
 class LiveBytes:
-    """What is live, and the most since a phase began."""
+    """What is live, and the most since a phase began; what is on the host, and the most of it."""
 
-    __slots__ = ("live_bytes", "peak_bytes", "peak_with_workspace_bytes")
+    __slots__ = (
+        "host_bytes",
+        "host_peak_bytes",
+        "live_bytes",
+        "peak_bytes",
+        "peak_with_workspace_bytes",
+    )
 
     def __init__(self) -> None:
+        self.host_bytes = self.host_peak_bytes = 0
         self.live_bytes = 0
         self.start_phase()
 
     def start_phase(self) -> None:
         """Begin new peaks at what is live now."""
         self.peak_bytes = self.peak_with_workspace_bytes = self.live_bytes
+
+    def take_host(self, copied: HostCopy) -> None:
+        """Count a copy on the host until it is let go of."""
+        self.host_bytes += copied.host_bytes
+        self.host_peak_bytes = max(self.host_peak_bytes, self.host_bytes)
+        weakref.finalize(copied, self._release_host, copied.host_bytes).atexit = False
+
+    def _release_host(self, host_bytes: int) -> None:
+        self.host_bytes -= host_bytes
 
     def pass_through(self, span: Span) -> None:
         """A stretch of the pass."""
@@ -153,7 +170,9 @@ class SymbolicNamespace:
 
     def to_host(self, x: SymbolicArray) -> HostCopy:
         """A copy that takes no device memory."""
-        return HostCopy((x.shape, x.dtype), x.nbytes)
+        copied = HostCopy((x.shape, x.dtype), x.nbytes)
+        self.account.take_host(copied)
+        return copied
 
     def from_host(self, copied: HostCopy) -> SymbolicArray:
         """A new array of the device."""

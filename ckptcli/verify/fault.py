@@ -1,4 +1,4 @@
-"""How a recomputation is to go wrong, as the command line names it; `perturb` has what it computes.
+"""How what comes back is to go wrong, as the command line names it; `perturb` has what it computes.
 
 No array library is imported, so that a help text costs nothing.
 """
@@ -9,8 +9,9 @@ import re
 from dataclasses import dataclass, field
 
 from ckptcli.errors import UsageError
+from ckptcli.units import count
 
-KINDS = ("reciprocal", "norm", "ulp", "layout", "float32")
+KINDS = ("reciprocal", "norm", "ulp", "layout", "float32", "host")
 """Those that need no further word."""
 
 SIGN = "sign:STEP,a|b,COLUMN"
@@ -29,18 +30,29 @@ class Signs:
 
 @dataclass(slots=True)
 class Fault:
-    """One way to recompute wrongly.
+    """One way in which values come back wrongly.
 
     Attributes:
         text: as it was given.
         kind: one of `KINDS`; "sign" for `signs`.
-        hits: how many values were computed otherwise so far.
+        hits: how many values were computed, or came back from the host, otherwise so far.
     """
 
     text: str
     kind: str
     signs: Signs | None = None
     hits: int = field(default=0, compare=False)
+
+    @property
+    def met(self) -> str:
+        """What it does something to, in words."""
+        return "comes back from the host" if self.kind == "host" else "is computed again"
+
+    @property
+    def done(self) -> str:
+        """What it did, in words."""
+        values = count(self.hits, "value")
+        return f"spoilt {values} there" if self.kind == "host" else f"computed {values} again"
 
     @property
     def least_steps(self) -> int:

@@ -1,4 +1,5 @@
-"""Whether every recomputed value is the value that the forward pass computed, bit for bit.
+"""Whether every value that comes back, computed again or brought back from the host, is the value
+that the forward pass computed, bit for bit.
 
 A sink that keeps a copy of each value of the forward pass and holds it against what comes back: no
 other system does (jax.checkpoint and torch.utils.checkpoint compare shapes and dtypes at most).
@@ -12,7 +13,7 @@ from typing import Any
 
 from ckptcli.backends.base import Backend
 from ckptcli.backends.ledger import Ledger
-from ckptcli.events import Event, LayersEnded, LayerStarted, NodeCreated, Recomputed
+from ckptcli.events import BroughtBack, Event, LayersEnded, LayerStarted, NodeCreated, Recomputed
 from ckptcli.measure.gauge import GaugeChange
 from ckptcli.measure.wrong_values import NodeValue
 from ckptcli.verify.bits import first_difference
@@ -20,7 +21,7 @@ from ckptcli.verify.gauge import gauge_change
 
 
 class FidelitySink:
-    """Compares; `compared` counts the recomputed values, `wrong` has those that differ.
+    """Compares; `compared` counts the values that came back, `wrong` has those that differ.
 
     `spread` is how far two runs of the library lie apart, if its bits are not to be compared.
     `gauges` says of each decomposition that differs how it does.
@@ -40,6 +41,7 @@ class FidelitySink:
         self._ledger = ledger
         self._backend = backend
         self._originals: dict[int, Any] = {}
+        self._ops: dict[int, str] = {}
         self._sources: dict[int, str] = {}
 
     def emit(self, event: Event) -> None:
@@ -53,12 +55,12 @@ class FidelitySink:
             self._look_for_detach(event)
         if isinstance(event, NodeCreated) and event.op is not None:
             self._originals[event.node_id] = self._values(event.storage)
-            self._sources[event.node_id] = event.source
+            self._ops[event.node_id], self._sources[event.node_id] = event.op, event.source
             entered = self._layers_entered
             self._layers[event.node_id] = entered[-1] if entered else None
             if event.free_signs:
                 self._decompositions[event.node_id] = event
-        elif isinstance(event, Recomputed):
+        elif isinstance(event, Recomputed | BroughtBack):
             self._compare(event)
 
     def _look_for_detach(self, event: NodeCreated) -> None:
@@ -74,7 +76,7 @@ class FidelitySink:
             return None
         return self._backend.storage_values(owner, storage.dtype)
 
-    def _compare(self, event: Recomputed) -> None:
+    def _compare(self, event: Recomputed | BroughtBack) -> None:
         original = self._originals[event.node_id]
         value = self._values(event.storage)
         if original is None or value is None:
@@ -83,9 +85,10 @@ class FidelitySink:
         difference = first_difference(original, value, self._spread)
         if difference is None:
             return
-        node, layer = event.node_id, self._layers[event.node_id]
-        self.wrong.append(NodeValue(node, event.op, self._sources[node], difference, layer))
+        node, op = event.node_id, self._ops[event.node_id]
+        layer = self._layers[node]
+        self.wrong.append(NodeValue(node, op, self._sources[node], difference, layer))
         made = self._decompositions.get(node)
         if made is not None:
             before, after = original.reshape(made.shape), value.reshape(made.shape)
-            self.gauges.append(gauge_change(before, after, event.op, node, layer, made.free_signs))
+            self.gauges.append(gauge_change(before, after, op, node, layer, made.free_signs))

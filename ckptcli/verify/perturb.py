@@ -1,9 +1,9 @@
-"""Fault injection: a backward pass whose recomputation differs from the forward pass.
+"""Fault injection: a backward pass in which values come back otherwise than they were.
 
 The ops of the nodes that a pass may compute again are replaced when the pass begins, so that the
 forward pass, the backward steps and the engine itself stay as they are. It is what systems have
 shipped: a replayed program that a compiler rounds otherwise, a tensor stored in another layout or
-precision. `ckpt check` has to see it.
+precision, a copy on the host that is spoilt. `ckpt check` has to see it.
 
 Source: how `jax.checkpoint` came to a wrong gradient on the tensor renormalisation group: its
 forward pass multiplies by a reciprocal square root, its replay divides by a square root.
@@ -21,6 +21,7 @@ from ckptcli.autodiff.op import Op
 from ckptcli.autodiff.ops.svd import SvdParams
 from ckptcli.backends.base import Namespace
 from ckptcli.backends.dtypes import DTYPES
+from ckptcli.backends.host_copy import HostCopy
 from ckptcli.checkpoint.program_graph import Program
 from ckptcli.checkpoint.retriever import Retriever
 from ckptcli.checkpoint.strategies.base import Strategy
@@ -84,9 +85,11 @@ _KINDS: dict[str, dict[str, Forward]] = {
 
 
 def perturbed(strategy: Strategy, fault: Fault) -> Strategy:
-    """`strategy`, but that its backward passes recompute with `fault`."""
+    """`strategy`, which decides what it decides, but values come back with `fault`."""
     twin = copy(strategy)
     object.__setattr__(twin, "retriever", partial(_retriever, strategy, fault))
+    object.__setattr__(twin, "pass_begins", strategy.pass_begins)
+    object.__setattr__(twin, "recomputes", strategy.recomputes)
     object.__setattr__(twin, "prepared", partial(_prepared, strategy, fault))
     return twin
 
@@ -99,8 +102,12 @@ def _prepared(strategy: Strategy, fault: Fault, program: Program) -> Strategy:
 def _retriever(
     strategy: Strategy, fault: Fault, steps: list[Node], namespace: Namespace, sink: Sink | None
 ) -> Retriever:
-    """The strategy's own, after the ops of the nodes that `fault` is about are replaced."""
-    if fault.signs is not None:
+    """The strategy's own, after the ops of the nodes that `fault` is about are replaced, or the
+    copies on the host.
+    """
+    if fault.kind == "host":
+        _spoil(fault, steps, namespace)
+    elif fault.signs is not None:
         _turn_signs(fault, fault.signs, steps)
     else:
         for node in steps:
@@ -109,6 +116,20 @@ def _retriever(
             if forward is not None and _is_meant(fault, node):
                 _replace(node, fault, forward)
     return strategy.retriever(steps, namespace, sink)
+
+
+def _spoil(fault: Fault, steps: Sequence[Node], xp: Any) -> None:
+    """Move each number on the host to the one beside it: those of regions and those of steps."""
+    held = [value for node in steps for value in node.backup_values]
+    roots = {id(node.region.root): node.region.root for node in steps if node.region is not None}
+    for root in roots.values():
+        held += root.held.values()
+    for copied in held:
+        if isinstance(copied, HostCopy):
+            x = xp.from_host(copied)
+            unit = _UNIT * DTYPES[xp.dtype_name(x)].epsilon
+            copied.array = xp.to_host(xp.add(x, xp.multiply(x, unit))).array
+            fault.hits += 1
 
 
 def _is_meant(fault: Fault, node: Node) -> bool:

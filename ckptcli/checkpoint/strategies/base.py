@@ -17,7 +17,7 @@ from ckptcli.checkpoint.program_graph import Program
 from ckptcli.checkpoint.retriever import Retriever
 from ckptcli.errors import UsageError
 from ckptcli.events import Sink
-from ckptcli.graph import BackedUp, Node
+from ckptcli.graph import Answer, Node
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,9 +105,10 @@ class Strategy:
         it costs nothing: the pass is then the network's own method.
         """
 
-    def recomputes(self, node: Node) -> bool | BackedUp:
+    def recomputes(self, node: Node) -> Answer:
         """Whether the value of this tracked node is computed again instead of being held; with
-        `BACKED_UP` it is held, and may be computed again once it was let go of.
+        `BACKED_UP` it is held, and may be computed again once it was let go of; with `ON_HOST` it
+        is moved to the host, and the node's step has the copy.
 
         Called once, when the node is made; `op`, `params`, `parents` and `mask` are set. Inside a
         region the region decides.

@@ -79,6 +79,27 @@ class ProblemOptions(Options):
     )
 
 
+class HostOptions(Options):
+    """What may leave the device."""
+
+    host_memory_text: str | None = option(
+        None,
+        "Of a program: let values go to the host's memory, so many bytes of it at once.",
+        key="host-memory",
+        metavar="SIZE",
+        not_in_settings=_ONCE,
+        subjects=_OF_PROGRAMS,
+    )
+    transfer_text: str | None = option(
+        None,
+        "With --host-memory: what a move costs, 25GB/s with --cost time, else operations a byte.",
+        key="transfer",
+        metavar="PRICE",
+        not_in_settings=_ONCE,
+        subjects=_OF_PROGRAMS,
+    )
+
+
 class OptimizerOptions(Options):
     """Whose state is beside a program."""
 
@@ -195,6 +216,7 @@ class PlanOptions(Options):
         },
     )
     optimizer: OptimizerOptions = group(OptimizerOptions)
+    host: HostOptions = group(HostOptions)
     program: ProgramOptions = group(
         ProgramOptions, workload_text={"help": "Program to plan for, where there is no --graph."}
     )

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+from ckptcli.errors import UsageError
 from ckptcli.planning.actions import Action
 from ckptcli.planning.dag_view import DagView
 from ckptcli.planning.orders import freeing
@@ -57,6 +58,12 @@ class CpSat(Planner):
         return f"{count} values; it takes {MOST_VALUES}" if count > MOST_VALUES else ""
 
     def draft(self, problem: DagProblem | ProgramProblem, request: Request) -> Draft:
+        if isinstance(problem, ProgramProblem) and problem.moving.host_bytes:
+            raise UsageError(
+                f"planner `{self.keyword}` moves nothing to the host, and its bound is of plans "
+                "that do not",
+                "leave out --host-memory, or --planner",
+            )
         if request.budget is None:
             return Draft()
         solvers = load_solvers()

@@ -38,6 +38,9 @@ class TapeExact(Planner):
         search = ExactSearch(problem.profile, budget)
         found = search.run(_after(MOST_STATES, request))
         bound = problem.base_cost + found.lower_bound
+        if not _looks_at_all(problem, search):
+            actions = found.schedule.actions if found.schedule else None
+            return Draft(actions, limits=(f"{self.keyword}, which did not look at moves",))
         if found.schedule is None:
             limits = () if found.is_complete else (request.limit,)
             floor = _floor(problem, search) if found.is_complete else None
@@ -56,10 +59,16 @@ class TapeExact(Planner):
                 peak = problem.player.play(found.schedule).peak_bytes
                 return Draft(floor=least, min_budget=peak)
             higher = _floor(problem, search)
-            if not found.is_complete or higher is None:
+            is_proof = found.is_complete and _looks_at_all(problem, search)
+            if not is_proof or higher is None:
                 break
             least = higher
         return Draft(floor=least)
+
+
+def _looks_at_all(problem: ProgramProblem, search: ExactSearch) -> bool:
+    """Whether what it does not find is not there: it looks at moves, or none are allowed."""
+    return search.looks_at_moves or not problem.moving.host_bytes
 
 
 def _floor(problem: ProgramProblem, search: ExactSearch) -> Floor | None:
@@ -73,8 +82,10 @@ def _floor(problem: ProgramProblem, search: ExactSearch) -> Floor | None:
     if blocked.step < 0:
         return Floor(blocked.peak_bytes, "the forward pass", there, beside)
     where = f"backward of {names[profile.steps[blocked.step]]}"
-    if blocked.computed is not None:
-        where = f"computing {names[blocked.computed]} again for {where}"
+    if blocked.made is not None:
+        name = names[blocked.made]
+        how = f"bringing {name} back" if blocked.is_back else f"computing {name} again"
+        where = f"{how} for {where}"
     return Floor(blocked.peak_bytes, where, there, beside)
 
 

@@ -26,6 +26,7 @@ class Played:
         evaluations: how many there were.
         runs: what can execute it.
         disk: the most that was on disk.
+        host: the most that was in the memory of the host.
     """
 
     cost: Number
@@ -33,6 +34,7 @@ class Played:
     evaluations: int
     runs: Runs
     disk: int = 0
+    host: int = 0
 
 
 Rules = Callable[[Any, Iterable[Action]], Played]

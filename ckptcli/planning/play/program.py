@@ -16,15 +16,22 @@ def play(problem: ProgramProblem, actions: Iterable[Action]) -> Played:
     """What the schedule costs and takes.
 
     Raises:
-        PlanError: it computes or retrieves what is not there, or is for another program.
+        PlanError: it computes or retrieves what is not there, has more on the host than is allowed,
+            or is for another program.
     """
     schedule = schedule_of(actions)
     check(problem.model, schedule)
     computed = list(schedule.computations())
     played = problem.player.play(schedule)
     evaluated = sum(1 for node in problem.graph.nodes if node.op)
-    cost = problem.base_cost + sum(problem.model.costs[node] for node in computed)
-    return Played(cost, played.peak_bytes, evaluated + len(computed), "tape")
+    if played.host_bytes > problem.moving.host_bytes:
+        raise PlanError(
+            f"the plan has {played.host_bytes} bytes on the host, and {problem.moving.host_bytes} "
+            "are allowed"
+        )
+    cost = problem.base_cost + problem.model.cost_of(schedule)
+    evaluations = evaluated + len(computed)
+    return Played(cost, played.peak_bytes, evaluations, "tape", host=played.host_bytes)
 
 
 def check(model: TapeModel, schedule: Schedule) -> None:
@@ -42,9 +49,10 @@ def check(model: TapeModel, schedule: Schedule) -> None:
     there = {n.id for n in model.graph.nodes if not model.can_recompute[n.id]}
     if wrong := sorted(schedule.held & there):
         raise PlanError(f"the plan holds node {wrong[0]}, which cannot be computed again")
+    _check_moved(model, schedule)
     there |= schedule.held
     for place, retrieval in enumerate(schedule.retrievals):
-        for needs, gives in _moves(model, retrieval):
+        for needs, gives in _moves(model, schedule, retrieval):
             if missing := [node for node in needs if node not in there]:
                 raise PlanError(
                     f"at retrieval {place} of the plan, of {model.name(retrieval.node)}, "
@@ -57,10 +65,30 @@ def check(model: TapeModel, schedule: Schedule) -> None:
                 there.add(gives)
 
 
-def _moves(model: TapeModel, retrieval: Retrieval) -> Iterator[tuple[tuple[int, ...], int | None]]:
+def _check_moved(model: TapeModel, schedule: Schedule) -> None:
+    for node in sorted(schedule.moved):
+        if not model.can_move(node):
+            why = "lies in the memory of another, or cannot be computed again"
+        elif node in schedule.held:
+            why = "is held as well"
+        elif not schedule.returns[node]:
+            why = "is never brought back"
+        else:
+            continue
+        raise PlanError(
+            f"the plan moves {model.name(node)} to the host, which {why}", "make the plan anew"
+        )
+
+
+def _moves(
+    model: TapeModel, schedule: Schedule, retrieval: Retrieval
+) -> Iterator[tuple[tuple[int, ...], int | None]]:
     """Of each move what has to be there, and what is then; None where it is let go of."""
     for move in retrieval.before:
-        yield (model.parents[move], move) if move >= 0 else ((~move,), None)
+        if move < 0:
+            yield (~move,), None
+        else:
+            yield () if move in schedule.moved else model.parents[move], move
     yield (retrieval.node,), retrieval.node
     for node in retrieval.after:
         yield (node,), None

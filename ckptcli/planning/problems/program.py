@@ -17,8 +17,10 @@ from ckptcli.planning.problems.fields import Fields
 from ckptcli.planning.tape.cost_graph import CostGraph, CostNode
 from ckptcli.planning.tape.cost_graph_json import ENTRIES, graph_from_json
 from ckptcli.planning.tape.model import TapeModel
+from ckptcli.planning.tape.moving import NOTHING_MOVES, Moving
 from ckptcli.planning.tape.player import Player
 from ckptcli.planning.tape.profile import TapeProfile
+from ckptcli.planning.tape.schedule import Schedule
 
 COSTS: dict[str, Callable[[CostNode], Number]] = {
     "flops": lambda node: node.flops,
@@ -40,11 +42,13 @@ class ProgramProblem:
         graph: as recorded.
         cost_of: what one computation of a node costs.
         with_workspace: whether what kernels allocate inside themselves counts.
+        moving: what may be moved to the host.
     """
 
     graph: CostGraph
     cost_of: Callable[[CostNode], Number] = field(default=COSTS["flops"])
     with_workspace: bool = True
+    moving: Moving = NOTHING_MOVES
 
     kind: ClassVar[str] = "program"
     unit: ClassVar[str] = "bytes above parameters and input"
@@ -85,10 +89,18 @@ class ProgramProblem:
             return None
         return self.once_time_s + sum(self.graph.nodes[node].time_s for node in again)
 
+    def schedule_time_s(self, schedule: Schedule) -> float | None:
+        """The same of a schedule, with what it moves where the price of that is time."""
+        time_s = self.time_s(schedule.computations())
+        if time_s is None or self.cost_name != "time":
+            return time_s
+        return time_s + self.model.moves_cost(schedule)
+
     @cached_property
     def model(self) -> TapeModel:
         """The program as planners see it."""
-        return TapeModel(self.graph, [self.cost_of(node) for node in self.graph.nodes])
+        costs = [self.cost_of(node) for node in self.graph.nodes]
+        return TapeModel(self.graph, costs, self.moving)
 
     @cached_property
     def player(self) -> Player:

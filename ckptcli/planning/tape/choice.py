@@ -79,7 +79,7 @@ class Choice:
     limit: DeviceLimit | None = None
 
     def reasons(self) -> tuple[str, ...]:
-        """Why each value is held, and what is computed again, for people."""
+        """Why each value is held or moved, and what is computed again, for people."""
         if self.tape is None:
             return ()
         if self.tape.schedule is None:
@@ -96,12 +96,12 @@ class Choice:
     @cached_property
     def time_s(self) -> float | None:
         """Predicted seconds of a pass of the plan; None without a plan, or where the program was
-        not timed.
+        not timed. Moves are in it where costs are times.
         """
         if self.tape is None:
             return None
         if self.tape.schedule is not None:
-            return self.problem.time_s(self.tape.schedule.computations())
+            return self.problem.schedule_time_s(self.tape.schedule)
         return next(n.time_s(self.problem) for n in self.named if n.name == self.tape.strategy)
 
 

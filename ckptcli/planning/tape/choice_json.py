@@ -31,6 +31,7 @@ def choice_object(
             "workspace": choice.problem.counts_workspace,
             "backend": graph.backend,
         },
+        "host_memory": _host_object(choice),
         "device_memory": None if choice.limit is None else choice.limit.to_json(),
         "strategy": (tape.strategy or None) if tape else None,
         "reasons": list(choice.reasons()),
@@ -47,4 +48,16 @@ def choice_object(
         ],
         "measured": None if measured is None else asdict(measured),
         "pareto": None if points is None else [asdict(point) for point in points],
+    }
+
+
+def _host_object(choice: Choice) -> dict[str, Any] | None:
+    """What may be on the host, what of it is, and what a byte costs; None where nothing may."""
+    moving = choice.problem.moving
+    if not moving.host_bytes:
+        return None
+    return {
+        "host_bytes": moving.host_bytes,
+        "peak_bytes": choice.plan.host,
+        "byte_cost": moving.byte_cost,
     }

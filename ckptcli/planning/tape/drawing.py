@@ -1,7 +1,8 @@
-"""Draws up a schedule for a set of values that are held, and how long others are retained.
+"""Draws up a schedule for a set of values that are held, others that are moved to the host, and how
+long what comes back is retained.
 
-A value that was computed again is retained as long as it is used again within its window, counted
-in backward steps; it is let go of at its last use before it is computed anew.
+A value that was computed again or brought back is retained as long as it is used again within its
+window, counted in backward steps; it is let go of at its last use before it comes back anew.
 """
 
 from __future__ import annotations
@@ -27,12 +28,13 @@ def draw_short(
     window: int,
     windows: Mapping[int, int],
     most: int,
+    moved: frozenset[int] = frozenset(),
 ) -> Schedule | None:
-    """The same, where values may have windows of their own; None for one of more than `most`
-    computations.
+    """The same, where values may have windows of their own and those of `moved`, none of which is
+    held, are brought back; None for one of more than `most` computations and moves back.
     """
-    moves = _moves(model, held, window, windows, most)
-    return None if moves is None else freed(model, frozenset(held), moves)
+    moves = _moves(model, held, window, windows, most, moved)
+    return None if moves is None else freed(model, frozenset(held), moves, moved)
 
 
 def _moves(
@@ -41,9 +43,10 @@ def _moves(
     window: int,
     windows: Mapping[int, int],
     most: int,
+    moved: frozenset[int],
 ) -> list[tuple[int, int, list[int]]] | None:
-    """Of each retrieval: step, value, and what is computed before it."""
-    parents = model.parents
+    """Of each retrieval: step, value, and what is computed or brought back before it."""
+    parents = model.parents_under(moved)
     last_use: dict[int, int] = {
         node: FOR_EVER
         for node, can_recompute in enumerate(model.can_recompute)
@@ -80,13 +83,17 @@ def _moves(
 
 
 def freed(
-    model: TapeModel, held: frozenset[int], moves: list[tuple[int, int, list[int]]]
+    model: TapeModel,
+    held: frozenset[int],
+    moves: list[tuple[int, int, list[int]]],
+    moved: frozenset[int] = frozenset(),
 ) -> Schedule:
-    """The schedule of these computations, in which every value is let go of at its last use; what
-    would have none is not computed.
+    """The schedule of these computations and moves back, in which every value is let go of at its
+    last use; what would have none is not computed, nor moved.
     """
-    parents = model.parents
+    parents = model.parents_under(moved)
     alive: set[int] = set()
+    back: set[int] = set()
     retrievals: list[Retrieval] = []
     for step, value, computed in reversed(moves):
         after = () if value in alive else (value,)
@@ -99,7 +106,8 @@ def freed(
             backwards += [~parent for parent in reversed(last)]
             alive.update(last)
             backwards.append(node)
+            back.add(node)
             alive.discard(node)
         retrievals.append(Retrieval(step, value, tuple(reversed(backwards)), after))
     used = frozenset(node for node in held if node in alive)
-    return Schedule(used, tuple(reversed(retrievals)))
+    return Schedule(used, tuple(reversed(retrievals)), moved & back)

@@ -1,9 +1,10 @@
 """Exact search in the order of gradients: A* over the steps that are done and the values that are
-resident.
+resident or on the host.
 
 A state's bound is the cost of all that later steps need and that is not resident, and of what that
-is computed from, up to resident values: no schedule of the tape costs less from there on. A value
-is let go of only where something would not fit otherwise.
+is computed from, up to what is resident or comes back from the host: no schedule of the tape costs
+less from there on. A value is let go of only where something would not fit otherwise; before the
+forward pass is done any may be moved.
 
 Invariant: states leave the queue in ascending order of bound; the first that has done every step is
 a cheapest schedule of this kind.
@@ -23,12 +24,12 @@ from ckptcli.planning.tape.player import Player
 from ckptcli.planning.tape.profile import TapeProfile
 from ckptcli.planning.tape.schedule import Schedule
 
-MOST_VALUES = 26
-"""Of more values the states are too many."""
+MOST_VALUES, MOST_THAT_MOVE = 26, 14
+"""Of more values the states are too many; and of so many if any may be moved to the host."""
 
-State = tuple[int, int, int]
-"""Steps that are done, -1 before the forward pass is; resident values, and of them those that the
-next step is to let go of, as bits."""
+State = tuple[int, int, int, int]
+"""Steps that are done, -1 before the forward pass is; as bits resident values, of them those that
+the next step is to let go of, and the values that were moved to the host."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,15 +55,17 @@ class Blocked:
 
     Attributes:
         peak_bytes: that it takes.
-        step: the place of the step, or of the one before which a value is computed.
-        computed: the value; None for the step itself, or the forward pass.
-        resident: the values that are there, the computed one included.
+        step: the place of the step, or of the one before which a value is made.
+        made: the value; None for the step itself, or the forward pass.
+        resident: the values that are there, the one that is made included.
+        is_back: whether the value is brought back from the host.
     """
 
     peak_bytes: int
     step: int
-    computed: int | None
+    made: int | None
     resident: tuple[int, ...]
+    is_back: bool
 
 
 class ExactSearch:
@@ -71,6 +74,7 @@ class ExactSearch:
     Attributes:
         blocked: what takes least of all that did not fit: where the search found nothing, no
             schedule takes less.
+        looks_at_moves: whether the values are few enough for what may be moved to be looked at.
     """
 
     ASKS_AFTER = 256
@@ -80,6 +84,7 @@ class ExactSearch:
         self.profile = profile
         self.budget_bytes = budget_bytes
         self.blocked: Blocked | None = None
+        self.looks_at_moves = len(profile.model.values) <= MOST_THAT_MOVE
         model = profile.model
         self._values = model.values
         bit = {value: 1 << place for place, value in enumerate(self._values)}
@@ -88,15 +93,18 @@ class ExactSearch:
             sum(bit.get(parent, 0) for parent in model.parents[value]) for value in self._values
         ]
         self._costs = [model.costs[value] for value in self._values]
+        self._move_costs = [model.move_cost(value) for value in self._values]
+        movable = set(model.movable)
+        self._host_bytes = [model.memory_bytes(v) * (v in movable) for v in self._values]
         self._needed = [
             sum({bit[value] for value in needed if value in bit}) for needed in profile.needed
         ]
         self._later = self._needs_of_later_steps()
-        self._useful = [self._ancestors(needed) for needed in self._later]
+        self._useful: dict[int, list[int]] = {}
         self._rise_again = [profile.player.rise_again[value] for value in self._values]
         self._bytes: dict[int, int] = {}
         self._peaks: dict[tuple[int, int, int], int] = {}
-        self._missing: dict[int, Number] = {}
+        self._missing: dict[tuple[int, int], Number] = {}
         self._forward = ForwardCheck(profile.player, self._values)
 
     def _needs_of_later_steps(self) -> list[int]:
@@ -106,19 +114,16 @@ class ExactSearch:
             later.append(later[-1] | needed)
         return later[::-1]
 
-    def _ancestors(self, mask: int) -> int:
-        found, stack = 0, list(bits(mask))
-        while stack:
-            place = stack.pop()
-            if not found >> place & 1:
-                found |= 1 << place
-                stack.extend(bits(self._parents[place]))
-        return found
+    def _useful_under(self, moved: int) -> list[int]:
+        """Of each step, the values that it and those after it may be made of."""
+        if moved not in self._useful:
+            self._useful[moved] = [self._closure(needed, 0, moved) for needed in self._later]
+        return self._useful[moved]
 
     def run(self, stop: Callable[[], bool], *, any_cost: bool = False) -> Found:
         """Search until it is done or `stop` says so; with `any_cost` for any schedule."""
         eager = EAGER if any_cost else 1
-        start: State = (-1, (1 << len(self._values)) - 1, 0)
+        start: State = (-1, (1 << len(self._values)) - 1, 0, 0)
         best: dict[State, Number] = {start: 0}
         came: dict[State, tuple[State, int]] = {}
         queue: list[tuple[Number, int, Number, State]] = [(0, 0, 0, start)]
@@ -145,84 +150,109 @@ class ExactSearch:
         return Found(None, True, bound, done)
 
     def _bound(self, state: State) -> Number:
-        step, resident, _ = state
-        return self._cost_of(self._later[max(step, 0)], resident)
+        step, resident, _, moved = state
+        return self._cost_of(self._later[max(step, 0)], resident, moved)
 
-    def _cost_of(self, needed: int, resident: int) -> Number:
+    def _cost_of(self, needed: int, resident: int, moved: int) -> Number:
         """The cost of what is needed and not resident, and of what that is computed from."""
-        missing = self._closure(needed & ~resident, resident)
-        cost = self._missing.get(missing)
+        missing = self._closure(needed & ~resident, resident, moved)
+        key = missing, missing & moved
+        cost = self._missing.get(key)
         if cost is None:
-            cost = self._missing[missing] = sum(self._costs[place] for place in bits(missing))
+            cost = self._missing[key] = sum(self._price(p, moved) for p in bits(missing))
         return cost
 
-    def _closure(self, missing: int, resident: int) -> int:
+    def _price(self, place: int, moved: int) -> Number:
+        """Of computing a value, or of bringing it back."""
+        return self._move_costs[place] if moved >> place & 1 else self._costs[place]
+
+    def _closure(self, missing: int, resident: int, moved: int) -> int:
+        """What is missing, and what that is made of and is missing too."""
         found, stack = 0, missing
         while stack:
             lowest = stack & -stack
             stack ^= lowest
             found |= lowest
-            stack |= self._parents[lowest.bit_length() - 1] & ~resident & ~found
+            if not lowest & moved:
+                stack |= self._parents[lowest.bit_length() - 1] & ~resident & ~found
         return found
 
     def _expand(self, state: State) -> Iterator[tuple[State, Number, int]]:
-        """What may follow, what it costs, and which value it computes, -1 for none."""
-        step, resident, leaving = state
+        """What may follow, what it costs, and which value it makes, -1 for none."""
+        step, resident, leaving, moved = state
         if step < 0:
-            yield from self._after_forward(resident)
+            yield from self._after_forward(resident, moved)
             return
-        resident &= self._useful[step]
-        missing = self._closure(self._later[step] & ~resident, resident)
-        if self.profile.needed[step]:  # values are computed where a step asks for some
-            yield from self._compute(step, resident, leaving, missing)
+        resident &= self._useful_under(moved)[step]
+        missing = self._closure(self._later[step] & ~resident, resident, moved)
+        if self.profile.needed[step]:  # values come back where a step asks for some
+            yield from self._make(step, resident, leaving, moved, missing)
         if not self._needed[step] & ~resident:
-            yield from self._do(step, resident, leaving)
+            yield from self._do(step, resident, leaving, moved)
 
-    def _after_forward(self, resident: int) -> Iterator[tuple[State, Number, int]]:
+    def _after_forward(self, resident: int, moved: int) -> Iterator[tuple[State, Number, int]]:
+        """What is let go of has to be; values are moved in their order, each set in one way."""
         blame = self._forward.blame(resident, self.budget_bytes)
         if blame is None:
-            yield (0, resident, 0), 0, -1
-            return
-        self._block(self._forward.took_bytes, -1, resident)
-        for place in bits(blame):
-            yield (-1, resident & ~(1 << place), 0), 0, -1
+            yield (0, resident, 0, moved), 0, -1
+        else:
+            self._block(self._forward.took_bytes, -1, resident)
+        for place in bits(blame or 0):
+            yield (-1, resident & ~(1 << place), 0, moved), 0, -1
+        room = self._room_beside(moved)
+        for place in bits(resident >> moved.bit_length() << moved.bit_length()):
+            if 0 < self._host_bytes[place] <= room:
+                bit = 1 << place
+                yield (-1, resident & ~bit, 0, moved | bit), self._move_costs[place], -1
 
-    def _compute(
-        self, step: int, resident: int, leaving: int, missing: int
+    def _room_beside(self, moved: int) -> int:
+        """The bytes that are free on the host."""
+        most = self.profile.model.moving.host_bytes if self.looks_at_moves else 0
+        return most - sum(self._host_bytes[place] for place in bits(moved))
+
+    def _make(
+        self, step: int, resident: int, leaving: int, moved: int, missing: int
     ) -> Iterator[tuple[State, Number, int]]:
         live = self.profile.fixed_bytes[step] + self._bytes_of(resident)
         droppable = 0
         for place in bits(missing):
-            if self._parents[place] & ~resident:
+            is_back = bool(moved >> place & 1)
+            parents = 0 if is_back else self._parents[place]
+            if parents & ~resident:
                 continue
-            if live + self._rise_again[place] <= self.budget_bytes:
-                yield (step, resident | 1 << place, leaving), self._costs[place], place
+            takes = live + (self._host_bytes if is_back else self._rise_again)[place]
+            made = resident | 1 << place
+            if takes <= self.budget_bytes:
+                yield (step, made, leaving, moved), self._price(place, moved), place
             else:
-                takes = live + self._rise_again[place]
-                self._block(takes, step, resident | 1 << place, place)
-                droppable |= resident & ~self._parents[place]
+                self._block(takes, step, made, place, is_back)
+                droppable |= resident & ~parents
         for place in bits(droppable):
-            yield (step, resident & ~(1 << place), leaving & ~(1 << place)), 0, -1
+            yield (step, resident & ~(1 << place), leaving & ~(1 << place), moved), 0, -1
 
-    def _do(self, step: int, resident: int, leaving: int) -> Iterator[tuple[State, Number, int]]:
+    def _do(
+        self, step: int, resident: int, leaving: int, moved: int
+    ) -> Iterator[tuple[State, Number, int]]:
         needed = self._needed[step]
-        leaving = (leaving | ~self._useful[step + 1]) & needed
+        leaving = (leaving | ~self._useful_under(moved)[step + 1]) & needed
         peak = self._peak(step, resident, leaving)
         if peak <= self.budget_bytes:
-            yield (step + 1, resident & ~leaving, 0), 0, -1
+            yield (step + 1, resident & ~leaving, 0, moved), 0, -1
             return
         self._block(peak, step, resident)
         for place in bits(resident & ~needed):
-            yield (step, resident & ~(1 << place), leaving), 0, -1
+            yield (step, resident & ~(1 << place), leaving, moved), 0, -1
         for place in bits(needed & ~leaving):
-            yield (step, resident, leaving | 1 << place), 0, -1
+            yield (step, resident, leaving | 1 << place, moved), 0, -1
 
-    def _block(self, peak: int, step: int, resident: int, computed: int | None = None) -> None:
+    def _block(
+        self, peak: int, step: int, resident: int, made: int | None = None, is_back: bool = False
+    ) -> None:
         """Note what does not fit, if it is the least so far."""
         if self.blocked is None or peak < self.blocked.peak_bytes:
             there = tuple(self._values[place] for place in bits(resident))
-            value = None if computed is None else self._values[computed]
-            self.blocked = Blocked(peak, step, value, there)
+            value = None if made is None else self._values[made]
+            self.blocked = Blocked(peak, step, value, there, is_back)
 
     def _peak(self, step: int, resident: int, leaving: int) -> int:
         key = (step, resident, leaving)
@@ -241,7 +271,7 @@ class ExactSearch:
     def _schedule(self, state: State, came: dict[State, tuple[State, int]]) -> Schedule:
         """The way to a state, with every value let go of at its last use."""
         computed: list[list[int]] = [[] for _ in self._needed]
-        held = state[1]
+        held, moved = state[1], state[3]
         while state in came:
             before, place = came[state]
             if place >= 0:
@@ -255,7 +285,8 @@ class ExactSearch:
                 moves.append((self.profile.steps[place], value, computed[place]))
                 computed[place] = []
         values = frozenset(self._values[place] for place in bits(held))
-        return freed(self.profile.model, values, moves)
+        on_host = frozenset(self._values[place] for place in bits(moved))
+        return freed(self.profile.model, values, moves, on_host)
 
 
 INFINITE = float("inf")

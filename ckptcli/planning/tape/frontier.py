@@ -74,7 +74,7 @@ def _points(problem: ProgramProblem, stop: Callable[[], bool]) -> list[Point]:
             cost = problem.base_cost + tried.cost
             peak_bytes, held_bytes = tried.played.peak_bytes, tried.played.held_bytes
             if (peak_bytes, cost) not in found:
-                time_s = problem.time_s(tried.schedule.computations())
+                time_s = problem.schedule_time_s(tried.schedule)
                 found[peak_bytes, cost] = Point("", peak_bytes, held_bytes, cost, time_s)
     return list(found.values())
 

@@ -1,5 +1,8 @@
 """Greedy planning with its own count: sets of held values, grown and thinned by cost per byte.
 
+Where values may be moved to the host it searches once more: beside each set those go there, while
+there is room, whose bytes cost more to compute than to move there and back, dearest first.
+
 It starts from what every named strategy holds. A set that fits is grown by what is dearest to
 compute for its bytes, one that does not is thinned by what is cheapest, each by the longest prefix
 of the ranking that fits; then single values are exchanged as long as that helps. Each set is tried
@@ -10,7 +13,7 @@ Invariant: what is reported of a schedule is what the player gave for it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from ckptcli.planning.problems.base import Number
@@ -21,6 +24,9 @@ from ckptcli.planning.tape.starts import starts
 
 Windows = tuple[tuple[int, int], ...]
 """(value, window) of those that have one of their own."""
+
+Key = tuple[frozenset[int], int, Windows, frozenset[int]]
+"""What is held, for how long what comes back is retained, and what goes to the host."""
 
 WINDOWS = (FOR_EVER, 0, 2, 5, 12)
 SCANNED = 8
@@ -47,6 +53,7 @@ class Tried:
     held: frozenset[int]
     window: int
     windows: Windows
+    moved: frozenset[int]
 
     def merit(self, budget_bytes: int) -> tuple[int, Number, int, int]:
         """The less the better: what is above the budget, then cost, computations and peak."""
@@ -76,11 +83,13 @@ class Greedy:
         self.best: Tried | None = None
         self.smallest: Tried | None = None
         self._asked_to_stop = stop
-        self._effort = effort
+        self._effort = self._effort_each = effort
         self._a_try = len(self.model.requests) + len(player.forward)
-        self._known: dict[tuple[frozenset[int], int, Windows], Tried | None] = {}
+        self._known: dict[Key, Tried | None] = {}
         self._ranking = sorted(self.model.values, key=self._worth)
         """Cheapest to do without first."""
+        self._movable: Sequence[int] = ()
+        """What goes to the host where it is not held, first what is worth it most."""
 
     def _worth(self, value: int) -> tuple[float, int]:
         size = self.model.memory_bytes(value)
@@ -88,6 +97,37 @@ class Greedy:
 
     def run(self) -> Tried | None:
         """Search; returns the best schedule that fits, if one was found."""
+        self._search()
+        for movable in self._orders_to_move():
+            self._movable = movable
+            self._search()
+        return self.best if self.fits(self.best) else None
+
+    def _orders_to_move(self) -> Iterator[Sequence[int]]:
+        """What is dearer to compute than to move, then everything; each with half an effort of its
+        own, so that nothing is worse than without a host.
+        """
+        model = self.model
+        if not model.moving.host_bytes:
+            return
+        dearest = sorted(model.movable, key=self._worth, reverse=True)
+        dear = [v for v in dearest if model.costs[v] > 2 * model.move_cost(v)]
+        effort = self._effort_each // 2
+        for movable in [dear, dearest] if dear != dearest else [dear]:
+            self._effort = effort
+            there_and_back = set(movable)
+            self._ranking.sort(key=lambda v: self._worth_without(v, there_and_back))
+            yield movable
+
+    def _worth_without(self, value: int, moved: Collection[int]) -> tuple[float, int]:
+        """Of a value that goes to the host if that is cheaper."""
+        worth, _ = self._worth(value)
+        if value in moved:
+            worth = min(worth, 2 * float(self.model.moving.byte_cost))
+        return worth, value
+
+    def _search(self) -> None:
+        """From every start with every window."""
         few = len(self.model.values) <= FEW_VALUES
         for window in WINDOWS:
             for name, held in starts(self.model):
@@ -98,11 +138,15 @@ class Greedy:
                     self._descend(self._try(held, window))
         if few:
             self._descend(self.best)
-        best = self.best
-        return best if self.fits(best) else None
 
     def run_smallest(self) -> None:
         """Look for the smallest peak alone: the sets of named strategies, with every window."""
+        self._look_for_smallest()
+        for movable in self._orders_to_move():
+            self._movable = movable
+            self._look_for_smallest()
+
+    def _look_for_smallest(self) -> None:
         for window in WINDOWS:
             for _, held in starts(self.model):
                 if self._stop():
@@ -126,25 +170,55 @@ class Greedy:
     def _stop(self) -> bool:
         return self._effort <= 0 or self._asked_to_stop()
 
-    def _try(self, held: Iterable[int], window: int, windows: Windows = ()) -> Tried | None:
-        """The schedule of a set; None if it would compute far too much."""
+    def _try(self, held: Iterable[int], window: int) -> Tried | None:
+        """The schedule of a set and of what goes to the host beside it; None if it would compute
+        far too much.
+        """
         values = frozenset(held)
-        key = (values, window, windows)
+        moved, useless = self._beside(values, ()), frozenset[int]()
+        while True:
+            tried = self._exactly(values, window, (), moved)
+            idle = moved - tried.schedule.moved if tried else frozenset()
+            if idle <= useless or len(useless) > FEW_VALUES:
+                return tried
+            useless |= idle
+            more = self._beside(values, useless)
+            if more <= moved:
+                return tried
+            moved = more
+
+    def _beside(self, held: Collection[int], useless: Collection[int]) -> frozenset[int]:
+        """What goes to the host beside values that are held, and leaves out what is of no use
+        there.
+        """
+        room, moved = self.model.moving.host_bytes, []
+        for value in self._movable:
+            size = self.model.memory_bytes(value)
+            if size <= room and value not in held and value not in useless:
+                moved.append(value)
+                room -= size
+        return frozenset(moved)
+
+    def _exactly(
+        self, held: frozenset[int], window: int, windows: Windows, moved: frozenset[int]
+    ) -> Tried | None:
+        key = (held, window, windows, moved)
         if key not in self._known:
-            self._known[key] = self._tried(values, window, windows)
+            self._known[key] = self._tried(*key)
         return self._known[key]
 
-    def _tried(self, held: frozenset[int], window: int, windows: Windows) -> Tried | None:
+    def _tried(
+        self, held: frozenset[int], window: int, windows: Windows, moved: frozenset[int]
+    ) -> Tried | None:
         most = MOST_COMPUTATIONS * len(self.model.values)
-        schedule = draw_short(self.model, held, window, dict(windows), most)
+        schedule = draw_short(self.model, held, window, dict(windows), most, moved)
         self._effort -= self._a_try
         if schedule is None:
             self._effort -= most
             return None
-        computed = list(schedule.computations())
-        self._effort -= 2 * len(computed)
-        cost = sum(self.model.costs[node] for node in computed)
-        tried = Tried(schedule, cost, self.player.play(schedule), held, window, windows)
+        self._effort -= 2 * sum(1 for _ in schedule.computations())
+        cost, played = self.model.cost_of(schedule), self.player.play(schedule)
+        tried = Tried(schedule, cost, played, held, window, windows, schedule.moved)
         self._note(tried)
         return tried
 
@@ -205,8 +279,14 @@ class Greedy:
             tried = best
 
     def _exchanges(self, tried: Tried, value: int) -> Iterator[Tried | None]:
-        yield self._try(tried.held ^ {value}, tried.window, tried.windows)
+        window, windows, moved = tried.window, tried.windows, tried.moved
+        yield self._exactly(tried.held ^ {value}, window, windows, moved - {value})
+        if value in self._movable and self._has_room(moved ^ {value}):
+            yield self._exactly(tried.held - {value}, window, windows, moved ^ {value})
         if self.fits(tried) and value not in tried.held:
-            for window in WINDOWS:
-                own = dict(tried.windows) | {value: window}
-                yield self._try(tried.held, tried.window, tuple(sorted(own.items())))
+            for other in WINDOWS:
+                own = tuple(sorted((dict(windows) | {value: other}).items()))
+                yield self._exactly(tried.held, window, own, moved)
+
+    def _has_room(self, moved: Iterable[int]) -> bool:
+        return sum(map(self.model.memory_bytes, moved)) <= self.model.moving.host_bytes

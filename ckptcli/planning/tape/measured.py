@@ -16,6 +16,7 @@ class Measured:
         none_time_s: likewise under `none`, the rounds interleaved; None where that does not fit.
         within_budget: whether the peak is within the budget; true without one.
         gradients_equal: whether every bit of the gradients is that of `none`; None without it.
+        host_bytes: the most that was on the host.
     """
 
     peak_bytes: int
@@ -24,3 +25,4 @@ class Measured:
     none_time_s: float | None
     within_budget: bool
     gradients_equal: bool | None
+    host_bytes: int = 0

@@ -37,12 +37,14 @@ class PlayedBytes:
         forward_bytes: the most in the forward pass.
         held_bytes: what is live at its end.
         peak_step: the step in which the most is live; `FORWARD` before all.
+        host_bytes: the most that is on the host, which is at the end of the forward pass.
     """
 
     peak_bytes: int
     forward_bytes: int
     held_bytes: int
     peak_step: int
+    host_bytes: int
 
 
 class _Block:
@@ -195,7 +197,7 @@ class _Pass:
         self.retrieved: dict[tuple[int, int], _Block] = {}
         self.beside: dict[int, list[_Block]] = {}
         """Step -> what its op holds outside the checkpointer."""
-        self.let_go = schedule.computed - schedule.held
+        self.let_go = (schedule.computed - schedule.held) | schedule.moved
         """The nodes whose values nobody holds in the forward pass."""
         self.unreached: dict[int, _Unreached] = {}
         """The nodes that do not lead to the root, while something refers to them."""
@@ -208,7 +210,7 @@ class _Pass:
         for blocks in self.beside.values():
             for block in blocks:
                 self._release(block)
-        return PlayedBytes(self.peak, self.peak, self.live, FORWARD)
+        return PlayedBytes(self.peak, self.peak, self.live, FORWARD, self._host_bytes())
 
     def run(self) -> PlayedBytes:
         """Both halves."""
@@ -226,7 +228,12 @@ class _Pass:
             self._play(items)
             for block in self.beside.pop(step, ()):
                 self._release(block)
-        return PlayedBytes(self.peak, forward_bytes, held_bytes, self.peak_step)
+        host_bytes = self._host_bytes()
+        return PlayedBytes(self.peak, forward_bytes, held_bytes, self.peak_step, host_bytes)
+
+    def _host_bytes(self) -> int:
+        nodes = self.player.model.graph.nodes
+        return sum(nodes[node].value_bytes for node in self.schedule.moved)
 
     def _rise(self, rise: int) -> None:
         if self.live + rise > self.peak:
@@ -309,11 +316,9 @@ class _Pass:
     def _begin(self, held: list[tuple[int, _Block]]) -> None:
         """The retriever takes one reference to each value that is ever asked for."""
         wanted = set(self.schedule.held)
-        for retrieval in self.schedule.retrievals:
-            wanted.add(retrieval.node)
-            for move in retrieval.before:
-                if move >= 0:
-                    wanted.update(self.player.model.parents[move])
+        wanted.update(retrieval.node for retrieval in self.schedule.retrievals)
+        for node in self.schedule.computed:
+            wanted.update(self.player.model.parents[node])
         for node, block in held:
             if node in wanted and node not in self.values:
                 self.values[node] = block
@@ -322,15 +327,23 @@ class _Pass:
 
     def _retrieve(self, retrieval: Retrieval, place: int) -> None:
         for move in retrieval.before:
-            if move >= 0:
-                self._compute(move)
-            else:
+            if move < 0:
                 self._release(self.values.pop(~move))
+            elif move in self.schedule.moved:
+                self._bring_back(move)
+            else:
+                self._compute(move)
         block = self.values[retrieval.node]
         block.references += 1
         self.retrieved[retrieval.step, place] = block
         for node in retrieval.after:
             self._release(self.values.pop(node))
+
+    def _bring_back(self, node_id: int) -> None:
+        size = self.player.model.graph.nodes[node_id].value_bytes
+        self._rise(size)
+        self.values[node_id] = _Block(size)
+        self.live += size
 
     def _compute(self, node_id: int) -> None:
         self._rise(self.player.rise_again[node_id])

@@ -1,4 +1,5 @@
-"""Why a schedule holds what it holds: who needs a value, and what rebuilding it would cost.
+"""Why a schedule holds what it holds, and moves what it moves: who needs a value, and what
+rebuilding it would cost.
 
 A value is rebuilt from others that are held and from leaves: by its own op and by those of what
 lies between.
@@ -17,14 +18,18 @@ from ckptcli.planning.tape.schedule import Schedule
 MOST_OPS = 3
 """Of more ops that rebuild a value the dearest are named."""
 
+MOST_STEPS = 3
+"""So many are named before which a value comes back."""
+
 
 def schedule_reasons(problem: ProgramProblem, schedule: Schedule) -> Iterator[str]:
-    """A line a held value, and one for all that is computed again."""
+    """A line a value that is held or moved, and one for all that is computed again."""
     again = list(schedule.computations())
-    if not again:
+    if not again and not schedule.moved:
         yield f"every value is held, {len(schedule.held)} of them; nothing is computed again"
         return
     yield from _held_reasons(problem, schedule)
+    yield from _moved_reasons(problem, schedule)
     what = f"{units.count(len(again), 'computation')} again, of "
     figures = _figures(problem, again)
     yield f"{what}{units.count(len(schedule.computed), 'value')}{f': {figures}' if figures else ''}"
@@ -46,6 +51,29 @@ def _held_reasons(problem: ProgramProblem, schedule: Schedule) -> Iterator[str]:
         size = units.size(model.memory_bytes(node))
         rebuilt = _rebuilt_by(problem, node, schedule.held)
         yield f"{names[node]} ({size}): {need}; rebuilding costs {_cost(problem, rebuilt)}"
+
+
+def _moved_reasons(problem: ProgramProblem, schedule: Schedule) -> Iterator[str]:
+    """Before which steps a value comes back, and how much is moved for it."""
+    names = value_names(problem.graph)
+    steps: dict[int, list[str]] = {node: [] for node in schedule.moved}
+    for retrieval in schedule.retrievals:
+        for move in retrieval.before:
+            if move in steps:
+                steps[move].append(names[retrieval.step])
+    for node in sorted(schedule.moved):
+        size = units.size(problem.model.memory_bytes(node))
+        rebuilt = _rebuilt_by(problem, node, schedule.held)
+        yield (
+            f"{names[node]}: moved to the host once made, back before the backward "
+            f"{_listed(steps[node])}, {size} each way; rebuilding costs {_cost(problem, rebuilt)}"
+        )
+
+
+def _listed(steps: Sequence[str]) -> str:
+    """`step of a`, `steps of a, b, c and 2 more`."""
+    more = f" and {len(steps) - MOST_STEPS} more" if len(steps) > MOST_STEPS else ""
+    return f"step{'s' if len(steps) > 1 else ''} of {', '.join(steps[:MOST_STEPS])}{more}"
 
 
 def _rebuilt_by(problem: ProgramProblem, node: int, held: frozenset[int]) -> list[int]:
