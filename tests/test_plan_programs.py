@@ -230,3 +230,46 @@ def test_a_deep_transformer_is_planned_under_half_of_what_none_takes(
     assert found["measured"]["gradients_equal"]
     assert found["recomputed"] < 0.2 * none["cost"]
     assert any(" of layer 0 in loop 2 (" in reason for reason in found["reasons"])
+
+
+def test_a_page_has_the_answer_the_picture_and_the_reasons(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert plan("--budget", "9KiB", "--run", "--export", "plan.html") == 0
+    sentence = capsys.readouterr().out.partition("\n")[0][:60]
+    page = Path("plan.html").read_text(encoding="utf-8")
+    assert page.startswith("<!DOCTYPE html>")
+    assert sentence in page
+    assert page.count("<circle") == 10
+    assert "p of layer 0 (1.0 KiB): needed by the backward step of h of layer 0" in page
+    assert "<script" not in page
+    assert re.search(r"<td[^>]*>remat</td>", page)
+
+
+@pytest.mark.slow
+def test_the_page_of_a_frontier_draws_plans_on_a_line_and_beaten_strategies_hollow() -> None:
+    assert plan("--pareto", "--export", "front.html", "--export", "front.json") == 0
+    page = Path("front.html").read_text(encoding="utf-8")
+    (line,) = re.findall(r'<polyline points="([^"]*)"', page)
+    assert len(line.split()) + 10 == page.count("<circle")
+    assert len(line.split()) > 2
+    hollow = re.findall(r'<circle[^>]*fill="none"[^>]*><title>([^:]*:[^:]*): ', page)
+    assert "segments:2" in hollow
+    assert json.loads(Path("front.json").read_text(encoding="utf-8"))["feasible"]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--budget", "9KiB", "--export", "plan.csv"), "that of a program as a page too"),
+        (("--module", "m.py:make", "--budget", "1GiB", "--export", "p.html"), "is none"),
+        (("--graph", "steps.json", "--slots", "2", "--export", "p.html"), "has a page"),
+    ],
+)
+def test_what_has_no_page_is_refused(
+    words: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("steps.json").write_text('{"kind": "steps", "n": 5}', encoding="utf-8")
+    assert run_command(["plan", *words]) == 2
+    assert message in capsys.readouterr().err
+    assert not list(Path().glob("p*.*"))

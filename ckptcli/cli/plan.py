@@ -29,7 +29,7 @@ def command(options: PlanOptions, line: Line) -> int:
     Every plan is played against the rules of its problem: cost and peak are what that gives. Exits
     with 1 if no plan within the budget was found, and says which budget is enough.
     """
-    from ckptcli.cli.plan_files import plan_files
+    from ckptcli.cli.plan_files import is_page, plan_files
     from ckptcli.cli.plan_limits import check_limits
 
     check_limits(options, line)
@@ -37,7 +37,7 @@ def command(options: PlanOptions, line: Line) -> int:
         planned = _planned(options, line)
         warn(planned.notes, options.notes.quiet)
         for file in files:
-            file.write(planned.exported())
+            file.write(planned.page() if is_page(file) else planned.exported())
         _print(planned, options)
     if planned.is_wrong:
         return WRONG

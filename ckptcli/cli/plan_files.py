@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from ckptcli.options.commands.plan import PlanOptions
     from ckptcli.report.output import OutputFile
 
-SUFFIX = ".json"
+PLAN, PAGE = ".json", ".html"
 
 
 def file_of(path: str | None, options: PlanOptions) -> AbstractContextManager[OutputFile | None]:
@@ -35,8 +35,29 @@ def plan_files(options: PlanOptions) -> Iterator[list[OutputFile]]:
     with ExitStack() as stack:
         files: list[OutputFile] = []
         for path in options.recorded.plan_exports:
-            if not path.endswith(SUFFIX):
-                raise UsageError(f"--export {path}: a plan is written as JSON", f"use a {SUFFIX}")
+            _check_suffix(path, options)
             file = stack.enter_context(file_of(path, options))
             files += [file] if file is not None else []
         yield files
+
+
+def is_page(file: OutputFile) -> bool:
+    """Whether it is for people."""
+    return file.path.suffix == PAGE
+
+
+def _check_suffix(path: str, options: PlanOptions) -> None:
+    """Raises:
+    UsageError: nothing is written under such a suffix, or no page of such a subject.
+    """
+    from ckptcli.cli.subjects import words_of
+
+    if not path.endswith((PLAN, PAGE)):
+        raise UsageError(
+            f"--export {path}: a plan is written as JSON, and that of a program as a page too",
+            f"use a {PLAN} or a {PAGE}",
+        )
+    if path.endswith(PAGE) and (words := words_of(options)):
+        raise UsageError(
+            f"--export {path}: a page is of a program's plan, and {words} is none", f"use a {PLAN}"
+        )

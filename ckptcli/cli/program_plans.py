@@ -176,6 +176,11 @@ class PlannedProgram(Planned):
 
         return choice_object(self.choice, self.measured, points)
 
+    def page(self) -> str:
+        from ckptcli.report.plan_page import plan_page
+
+        return plan_page(self.choice, self.measured, self.points)
+
     def render(self, screen: Screen) -> str:
         from ckptcli.report.program_plan import render_choice
 

@@ -37,9 +37,7 @@ def render_choice(
     screen: Screen,
 ) -> str:
     """The whole screen, ready to print."""
-    parts: list[str | Text | Table] = [
-        screen.wrapped(line) for line in _sentences(choice, measured)
-    ]
+    parts: list[str | Text | Table] = [screen.wrapped(line) for line in sentences(choice, measured)]
     reasons = choice.reasons() if points is None else ()
     if reasons:
         parts.append("")
@@ -47,13 +45,14 @@ def render_choice(
         if len(reasons) > MOST_REASONS:
             parts.append(f"  and {len(reasons) - MOST_REASONS} more, with --json")
     if points is not None:
-        parts += ["", *_plot(choice, points), "", screen.draw(_frontier(choice, points))]
-    elif choice.named:
-        parts += ["", screen.draw(_named(choice))]
+        parts += ["", *_plot(choice, points)]
+    if points is not None or choice.named:
+        parts += ["", screen.draw(points_table(choice, points))]
     return screen.render(*parts)
 
 
-def _sentences(choice: Choice, measured: Measured | None) -> Iterator[str]:
+def sentences(choice: Choice, measured: Measured | None) -> Iterator[str]:
+    """The answer, what it covers, what limits it and what sets the floor."""
     plan, graph = choice.plan, choice.problem.graph
     allowed = "" if plan.budget is None else f" within {units.size(plan.budget)}"
     if not plan.feasible:
@@ -194,31 +193,39 @@ def _extra(cost: Number, choice: Choice) -> str:
     return _share(cost - choice.problem.base_cost, choice)
 
 
-def _named(choice: Choice) -> cells.Table:
-    """Every named strategy, and whether it fits."""
-    problem, budget = choice.problem, choice.plan.budget
-    rows = []
-    for named in choice.named:
-        peak = named.peak_bytes if problem.with_workspace else named.ledger_bytes
-        word = "" if budget is None else "fits" if peak <= budget else "does not fit"
-        point = Point(
-            named.name, peak, named.held_bytes, named.cost(problem), named.time_s(problem)
+def points_of(choice: Choice, points: Sequence[Point] | None) -> Sequence[Point]:
+    """Those of the frontier, or without one the named strategies."""
+    if points is not None:
+        return points
+    problem = choice.problem
+    return [
+        Point(
+            named.name,
+            named.peak_bytes if problem.with_workspace else named.ledger_bytes,
+            named.held_bytes,
+            named.cost(problem),
+            named.time_s(problem),
         )
-        rows.append((point, word))
-    return _table(choice, rows)
+        for named in choice.named
+    ]
 
 
-def _frontier(choice: Choice, points: Sequence[Point]) -> cells.Table:
-    """Plans and strategies by peak."""
-    return _table(choice, [(p, "dominated" if p.is_dominated else "") for p in points])
+def points_table(choice: Choice, points: Sequence[Point] | None) -> cells.Table:
+    """Plans and strategies by peak, and which are dominated; without a frontier every named
+    strategy, and whether it fits.
+    """
+    budget = choice.plan.budget
 
+    def word(point: Point) -> str:
+        if points is not None:
+            return "dominated" if point.is_dominated else ""
+        return "" if budget is None else "fits" if point.peak_bytes <= budget else "does not fit"
 
-def _table(choice: Choice, rows: Sequence[tuple[Point, str]]) -> cells.Table:
-    """A row a point, with a word about it."""
-    scale = units.time_scale(point.time_s for point, _ in rows)
+    rows = points_of(choice, points)
+    scale = units.time_scale(point.time_s for point in rows)
     return cells.Table(
         NAMED if choice.problem.graph.is_timed else UNTIMED,
-        [[Cell(text) for text in _texts(choice, point, word, scale)] for point, word in rows],
+        [[Cell(text) for text in _texts(choice, point, word(point), scale)] for point in rows],
     )
 
 

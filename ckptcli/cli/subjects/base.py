@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Protocol, TypeAlias
 
+from ckptcli.errors import UsageError
+
 if TYPE_CHECKING:
     from ckptcli.cli.line import Line
     from ckptcli.cli.stops import Stops
@@ -141,6 +143,14 @@ class Planned(ABC):
     def exported(self) -> str:
         """What `--export` writes."""
         return self.data()
+
+    def page(self) -> str:
+        """The same as a page.
+
+        Raises:
+            UsageError: it has none.
+        """
+        raise UsageError("--export: only the plan of a program has a page", "use a .json")
 
     @abstractmethod
     def render(self, screen: Screen) -> str:

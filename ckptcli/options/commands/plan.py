@@ -137,7 +137,7 @@ class RecordedOptions(Options):
     )
     plan_exports: tuple[str, ...] = option(
         (),
-        "Write the plan, a .json for --strategy plan:FILE, repeatable.",
+        "Write the plan, a .json for --strategy plan:FILE, a .html for people, repeatable.",
         section="Output",
         key="export",
         metavar="FILE",
