@@ -18,7 +18,6 @@ from ckptcli.autodiff.device import Device
 from ckptcli.backends import numpy_namespace
 from ckptcli.backends.base import Backend
 from ckptcli.backends.host_copy import HostCopy
-from ckptcli.backends.loan import Loan
 from ckptcli.backends.numpy_backend import NumpyBackend
 
 Strict = Any
@@ -282,7 +281,6 @@ class StrictBackend(Backend):
     library = f"array-api-strict {standard.__version__}"
     dtypes = NumpyBackend.dtypes
     sees_kernel_memory = True
-    can_lend = True
 
     def __init__(self) -> None:
         self._numpy = NumpyBackend()
@@ -296,10 +294,6 @@ class StrictBackend(Backend):
 
     def storage_values(self, storage: Any, dtype: str) -> Any:
         return self._numpy.storage_values(storage, dtype)
-
-    def lend(self, array: Strict) -> tuple[Strict, Loan]:
-        lent, loan = self._numpy.lend(_raw(array))
-        return standard.asarray(lent, copy=False), loan
 
     def quiet(self) -> AbstractContextManager[object]:
         return self._numpy.quiet()

@@ -20,15 +20,13 @@ from ckptcli.workloads.silu import SiluWorkload
 from tests import cupy_stand_in
 from tests.backend_kit import NEEDS_TORCH
 from tests.gradient_cases import CASES
-from tests.simulated import assert_predicted
-from tests.strict_backend import strict_device
+from tests.simulated import assert_predicted, measured, strategy_of
 from tests.test_predicted_ops import program_of_the_op
 from tests.test_predicted_programs import EXAMPLES, opened
 
 STRATEGIES = ("none", "balanced", "remat", "sqrt", "random:1")
 CUPY = "ckptcli.backends.cupy_backend"
 LIBRARIES = [
-    "strict",
     "cupy",
     pytest.param("torch", marks=[NEEDS_TORCH, pytest.mark.slow]),
 ]
@@ -37,9 +35,6 @@ LIBRARIES = [
 @pytest.fixture
 def base(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Device]:
     """The device without autodiff; CuPy's is that of its stand-in."""
-    if request.param == "strict":
-        yield strict_device()
-        return
     if request.param == "torch":
         yield device("torch", "cpu")
         return
@@ -55,7 +50,11 @@ def base(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Ite
 @pytest.mark.parametrize("base", LIBRARIES, indirect=True)
 def test_a_network_is_predicted_to_the_byte(base: Device) -> None:
     assert_predicted(SiluWorkload(3, 16), STRATEGIES, base)
-    assert_predicted(SiluWorkload(3, 16, 4).passing(True, False), STRATEGIES, base)
+    consuming = SiluWorkload(3, 16, 4).passing(True, False)
+    assert_predicted(consuming, STRATEGIES, base)
+    forward_peak, held, backward_peak, left, *_ = measured(consuming, strategy_of("none"), base)
+    graph = record(consuming, base.backend, consumes=True)
+    assert graph.base_bytes < left < held <= forward_peak < backward_peak
 
 
 @pytest.mark.sampled(40)
