@@ -114,7 +114,10 @@ class TorchBackend(Backend):
         is_half = array.dtype is torch.bfloat16
         bits = array.view(torch.int16) if is_half else array
         loan = Loan(bits.numpy() if self.is_cpu else bits)
-        lent = torch.from_numpy(np.asarray(loan)) if self.is_cpu else torch.as_tensor(loan)
+        if self.is_cpu:
+            lent = torch.from_numpy(np.asarray(loan))
+        else:  # without the device it would be copied to the host
+            lent = torch.as_tensor(loan, device=self.device)
         return lent.view(torch.bfloat16) if is_half else lent, loan
 
     @contextmanager
