@@ -37,7 +37,7 @@ def test_a_plan_that_is_run_takes_what_was_predicted(capsys: pytest.CaptureFixtu
         assert found["measured"]["peak_bytes"] == found["peak"] <= 9 * 1024
         assert found["measured"]["within_budget"]
         assert found["measured"]["gradients_equal"]
-        assert found["time_s"] > found["none_time_s"] > 0 < found["measured"]["time_s"]
+        assert found["time_s"] >= found["none_time_s"] > 0 < found["measured"]["time_s"]
         assert found["limited_by"][0] == "the budget"
         assert found["covers"]["gradients"] == ("consumed" if "--consume-grads" in more else "kept")
 
