@@ -158,6 +158,26 @@ def test_a_plan_says_what_it_moves_and_takes_what_it_says(
     assert [row["offloaded_bytes"] for row in rows] == [0, 1024 * len(moved)] * 2
 
 
+def test_a_check_repeats_a_plan_in_float64_and_sees_a_copy_that_is_spoilt(
+    plan: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert plan(*HOST, "--export", "plan.json") == 0
+    words = ["check", "-n", "16", "--layers", "4", "-s", "plan:plan.json", "--json"]
+    capsys.readouterr()
+    assert run_command(words) == 0
+    (found,) = json.loads(capsys.readouterr().out)["checks"]
+    assert found["passed"]
+    assert found["differences"]
+    assert run_command([*words, "--perturb-replay", "host"]) == 5
+    (spoilt,) = json.loads(capsys.readouterr().out)["checks"]
+    assert not spoilt["passed"]
+    assert spoilt["wrong_values"][0]["op"] == "matmul"
+    for command in ("run", "check"):
+        other = [command, "-n", "16", "--layers", "4", "--dtype", "float64", "-s", "plan:plan.json"]
+        assert run_command(other) == 2
+        assert "float32 in the plan" in capsys.readouterr().err
+
+
 def test_the_screen_tells_of_the_host(plan: Any, capsys: pytest.CaptureFixture[str]) -> None:
     assert plan(*HOST, "--run", "--width", "300") == 0
     screen = capsys.readouterr().out

@@ -26,6 +26,14 @@ from ckptcli.planning.tape.program import Made, first_difference
 from ckptcli.planning.tape.schedule import Schedule
 
 
+def made_by(program: Program) -> tuple[Made, ...]:
+    """The nodes of a program, as a plan knows them."""
+    return tuple(
+        Made(n.op, n.shape, n.dtype, n.parents, n.tracked and n.op is not None)
+        for n in program().nodes
+    )
+
+
 class Planned(Strategy):
     """Holds, computes and lets go of what a schedule says."""
 
@@ -65,11 +73,7 @@ class Planned(Strategy):
         Raises:
             UsageError: it is another.
         """
-        found = [
-            Made(n.op, n.shape, n.dtype, n.parents, n.tracked and n.op is not None)
-            for n in program().nodes
-        ]
-        difference = first_difference(self._program, found)
+        difference = first_difference(self._program, made_by(program))
         if difference:
             raise UsageError(
                 f"the plan of `{self.name}` is for another program: {difference}",
