@@ -172,6 +172,3 @@ def test_a_module_counts_its_own_optimizer(
     assert "of parameters, buffers and input and " in screen
     assert "leaves nothing for a pass" in screen
     assert "as --device-memory that is" in screen
-    words = ("plan", "--module", f"net.py:{name}", "--fake", "--device-memory", device)
-    assert run_command([*words, "--optimizer", "adam"]) == 0
-    assert "--optimizer has no effect on a module" in capsys.readouterr().err

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ckptcli.cli.plan_limits import budget_bytes, check_asked, device_bytes
+from ckptcli.cli.plan_limits import budget_bytes, check_asked, device_bytes, optimizer_notes
 from ckptcli.cli.subjects.base import Planned, Tell
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def planned_function(
     plan, doubts = plan_function(request, tell)
     if options.recorded.run:
         plan = measured_plan(request, plan, engine, tell)
-    return PlannedFunction(plan, doubts)
+    return PlannedFunction(plan, [*optimizer_notes(options), *doubts])
 
 
 @dataclass(frozen=True)

@@ -45,7 +45,8 @@ def _request(module: ModuleRequest, options: PlanOptions) -> PlanRequest:
     budget, memory_bytes = budget_bytes(options), device_bytes(options)
     if asked.run and options.shapes.is_fake:
         raise UsageError("--run needs values, and --fake has none", "leave out one of them")
-    module = replace(module, accumulate=options.training.accumulate)
+    optimizer = options.optimizer.optimizer or ""
+    module = replace(module, accumulate=options.training.accumulate, optimizer=optimizer)
     is_fake, seed = options.shapes.is_fake, options.workload.seed
     return PlanRequest(module, budget, asked.cost_name or "flops", is_fake, seed, memory_bytes)
 

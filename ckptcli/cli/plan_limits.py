@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def check_limits(options: PlanOptions, line: Line) -> None:
-    """Refuse two limits; warn of an optimizer that is counted in none.
+    """Refuse two limits.
 
     Raises:
         UsageError: the line has both `--budget` and `--device-memory`.
@@ -30,12 +30,19 @@ def check_limits(options: PlanOptions, line: Line) -> None:
             "--budget and --device-memory are two limits, one on what a pass adds and one on all",
             "leave out one",
         )
-    if options.optimizer.optimizer and (has_budget or options.limit.device_memory is None):
-        lost = "--optimizer has no effect without --device-memory: a budget is above its state"
-        warn([lost], options.notes.quiet)
     if options.host.transfer_text is not None and options.host.host_memory_text is None:
         lost = "--transfer has no effect without --host-memory: nothing is moved"
         warn([lost], options.notes.quiet)
+
+
+def optimizer_notes(options: PlanOptions) -> list[str]:
+    """A warning about an optimizer's state that is counted in no limit; not for a step of training,
+    in which an optimizer takes more than its state.
+    """
+    is_counted = options.limit.device_memory is not None and options.problem.budget_text is None
+    if not options.optimizer.optimizer or is_counted:
+        return []
+    return ["--optimizer has no effect without --device-memory: a budget is above its state"]
 
 
 def has_limit(options: PlanOptions) -> bool:

@@ -9,6 +9,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from ckptcli.cli.plan_files import file_of
+from ckptcli.cli.plan_limits import optimizer_notes
 from ckptcli.cli.streams import warn
 from ckptcli.cli.subjects.base import Planned
 from ckptcli.errors import UsageError
@@ -56,7 +57,8 @@ def planned_problem(path: str, options: PlanOptions, line: Line) -> Planned:
         plan = make_plan(problem, request, options.planner.planner_name)
         if file is not None and plan.actions is not None:
             file.write_parts(_lines(plan))
-    return PlannedProblem(plan, [*warnings, *_without_effect(problem, line.given)])
+    lost = [*_without_effect(problem, line.given), *optimizer_notes(options)]
+    return PlannedProblem(plan, [*warnings, *lost])
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ckptcli import units
 from ckptcli.cli.plan_files import file_of
-from ckptcli.cli.plan_limits import budget_bytes, has_limit, program_limit
+from ckptcli.cli.plan_limits import budget_bytes, has_limit, optimizer_notes, program_limit
 from ckptcli.cli.plan_moves import moving_of
 from ckptcli.cli.subjects.base import Planned
 from ckptcli.errors import UsageError
@@ -63,7 +63,7 @@ def planned_workload(options: PlanOptions, line: Line) -> PlannedProgram:
         with file_of(asked.graph_export, options) as file:
             problem, named = _recorded(workload, backend, options, file)
         answer = _Planning(options).answer(problem, named, (workload, backend))
-    return replace(answer, notes=notes)
+    return replace(answer, notes=[*notes, *optimizer_notes(options)])
 
 
 def _check_recording(workload: Workload, backend: Backend, options: PlanOptions) -> None:
@@ -98,7 +98,8 @@ def planned_graph(problem: ProgramProblem, options: PlanOptions, line: Line) -> 
     with collector_off():
         answer = _Planning(options).answer(problem, Simulator(problem.graph).named(), None)
     lost = "--consume-grads has no effect on --graph: it was recorded so, or not"
-    return replace(answer, notes=[lost] if "consume_grads" in line.given else [])
+    notes = [lost] if "consume_grads" in line.given else []
+    return replace(answer, notes=[*notes, *optimizer_notes(options)])
 
 
 def _recorded(

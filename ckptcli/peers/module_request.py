@@ -25,6 +25,7 @@ class ModuleRequest:
         dtype: what floats of the module and of its input are made; None for what they are.
         accumulate: micro-batches in a step; None as its step says.
         keywords: what `MAKE` is called with, by name.
+        optimizer: one of `OPTIMIZERS`, for a step that has none; "" for none.
         step: what is asked for, where it is at hand and no file makes it.
     """
 
@@ -35,3 +36,4 @@ class ModuleRequest:
     accumulate: int | None = None
     keywords: Mapping[str, Keyword] = field(default_factory=dict)
     step: Step | None = None
+    optimizer: str = ""

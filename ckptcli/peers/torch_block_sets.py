@@ -28,6 +28,7 @@ from ckptcli.peers.base import NoPeer
 from ckptcli.peers.module_strategies import ModuleStrategy
 from ckptcli.peers.torch_account import BACKWARD, FORWARD, RECOMPUTE, Account, Birth
 from ckptcli.peers.torch_account_pass import account_pass
+from ckptcli.peers.torch_memory import with_workspace
 from ckptcli.peers.torch_module import SMALLER, ModuleNetwork, UserModule
 from ckptcli.peers.torch_regions import ModuleRegion, checkpoint_regions, module_regions
 from ckptcli.peers.torch_trial import Trial, why_not_again
@@ -47,9 +48,13 @@ class BlockSets:
         optimizer_bytes: the last of these.
     """
 
-    def __init__(self, user: UserModule, trial: Trial, seed: int) -> None:
-        """Raises NoPeer: the module has no block to checkpoint."""
-        self._user, self._blocks = user, trial.blocks
+    def __init__(self, user: UserModule, trial: Trial, seed: int, has_values: bool) -> None:
+        """Without values there is no allocator to ask.
+
+        Raises:
+            NoPeer: the module has no block to checkpoint.
+        """
+        self._user, self._blocks, self._has_values = user, trial.blocks, has_values
         self._network = ModuleNetwork(user, seed)
         remat = parse_strategy("remat")
         regions = module_regions(self._blocks, remat)
@@ -104,17 +109,21 @@ class BlockSets:
         account, memory = _accounted(self._network)
         self.optimizer_bytes = memory.optimizer_bytes or 0
         self.base_bytes = base_bytes = (memory.params_input_bytes or 0) + self.optimizer_bytes
+        workspace_bytes = 0
+        if self._has_values:
+            workspace_bytes = with_workspace(memory, self._network).workspace_bytes or 0
         highest = account.highest
         stages = _Stages(account, self._block_of)
         return SetPass(
             chosen,
-            (memory.ledger_peak_bytes or 0) - base_bytes,
+            (memory.ledger_peak_bytes or 0) - base_bytes + workspace_bytes,
             memory.saved_bytes,
             list(stages.above(base_bytes)),
             stages.held_bytes,
             {} if highest is None else account.bytes_by_why(highest.born),
             "" if highest is None else highest.phase,
             "" if highest is None else highest.path,
+            workspace_bytes,
         )
 
     def flops(self) -> tuple[list[int], int]:

@@ -30,7 +30,7 @@ from ckptcli.peers.module_request import ModuleRequest
 from ckptcli.peers.module_step import Step
 from ckptcli.peers.torch_inputs import as_asked
 from ckptcli.peers.torch_module import SMALLER, UserModule, set_random_states
-from ckptcli.peers.torch_optimizer import StepOptimizer, made_optimizer
+from ckptcli.peers.torch_optimizer import NAMED, StepOptimizer, made_optimizer
 
 _CONTRACT = (
     "it returns (module, input), a ckptcli.torch.Step, a module with an attribute "
@@ -157,7 +157,7 @@ def _opened(user: UserModule) -> UserModule:
         ProgramError: what makes the optimizer fails.
     """
     _check(user)
-    given = user.step.optimizer
+    given = user.step.optimizer or NAMED.get(user.request.optimizer)
     if given is None:
         return user
     with running(user.text, SMALLER):

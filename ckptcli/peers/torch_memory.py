@@ -16,7 +16,7 @@ from ckptcli.measure.subject import whole_pass
 from ckptcli.measure.trace import Trace
 from ckptcli.peers.torch_account import BACKWARD, FORWARD, RECOMPUTE, Account
 from ckptcli.peers.torch_account_pass import account_pass
-from ckptcli.peers.torch_allocator import Rises, allocator_rises
+from ckptcli.peers.torch_allocator import allocator_rises
 from ckptcli.peers.torch_arguments import ARGUMENT, Arguments
 from ckptcli.peers.torch_compiled import CompiledNetwork
 from ckptcli.peers.torch_holders import HolderAccount
@@ -59,7 +59,7 @@ def module_pass(network: ModuleNetwork, has_elements: bool = True) -> WatchedPas
         account.following(network.user.module),
     ):
         memory = account_pass(account, network)
-    return _watched(_with_workspace(memory, allocator_rises(network)), account, network)
+    return _watched(with_workspace(memory, network), account, network)
 
 
 def _watched(memory: Memory, account: Account, network: ModuleNetwork) -> WatchedPass:
@@ -87,7 +87,9 @@ def bytes_by_op(network: ModuleNetwork) -> Counter[str]:
     return found
 
 
-def _with_workspace(memory: Memory, rises: Rises | None) -> Memory:
+def with_workspace(memory: Memory, network: ModuleNetwork) -> Memory:
+    """The same with what the allocator says of another pass, where this PyTorch tells."""
+    rises = allocator_rises(network)
     if rises is None or memory.params_input_bytes is None:
         return memory
     before_bytes = memory.params_input_bytes + (memory.optimizer_bytes or 0)

@@ -6,7 +6,8 @@ which no gradient depends on.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import torch
@@ -14,6 +15,13 @@ from torch.utils._pytree import tree_leaves
 
 from ckptcli.errors import UsageError
 from ckptcli.units import count
+
+NAMED: dict[str, Callable[..., torch.optim.Optimizer]] = {
+    "sgd": partial(torch.optim.SGD, lr=1e-3),
+    "momentum": partial(torch.optim.SGD, lr=1e-3, momentum=0.9),
+    "adam": torch.optim.Adam,
+}
+"""By the name that `--optimizer` has for it, what makes one of parameters."""
 
 
 def made_optimizer(given: Any, parameters: Sequence[torch.nn.Parameter]) -> Any:

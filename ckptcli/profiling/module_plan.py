@@ -1,6 +1,7 @@
 """Which blocks of a PyTorch module to checkpoint so that its peak fits a budget.
 
-Invariant: every peak that a plan names was measured, by a pass in the ledger.
+Invariant: every peak that a plan names was measured: a pass in the ledger, and one by the
+allocator, which has what kernels take.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from ckptcli.peers.module_request import ModuleRequest
 from ckptcli.peers.module_strategies import module_strategies
 from ckptcli.planning.blocks.plan import Block, ModulePlan
 from ckptcli.planning.blocks.search import Found, Search
-from ckptcli.planning.blocks.sets import SetPass
+from ckptcli.planning.blocks.sets import ALL_SETS_OF, SetPass
 from ckptcli.planning.device_limit import DeviceLimit
 from ckptcli.planning.snippet import Snippet
 from ckptcli.planning.tape.measured import Measured
@@ -79,11 +80,16 @@ def plan_module(request: PlanRequest, tell: Tell) -> tuple[ModulePlan, list[str]
         user = load_module(request.module, request.seed)
         trial = tried(user, request.seed, request.module.blocks, has_values=not request.is_fake)
         try:
-            sets = BlockSets(user, trial, request.seed)
+            sets = BlockSets(user, trial, request.seed, has_values=not request.is_fake)
         except NoPeer as reason:
             raise UsageError(f"`{user.text}` cannot be planned: {reason}") from reason
         made = _Planning(request, user, trial, sets).plan(tell)
     notes = [*([KERNELS] if request.is_fake else []), *trial.notes()]
+    if request.module.optimizer and user.step.optimizer is not None:
+        notes.append(
+            f"--optimizer {request.module.optimizer} has no effect: the step of `{user.text}` has "
+            "an optimizer of its own"
+        )
     if trial.own_checkpoints:
         notes.append(
             "turn these off where the plan's are made: a checkpoint in another computes twice"
@@ -121,7 +127,7 @@ class _Planning:
             self._request.device_bytes,
             self._sets.base_bytes - state_bytes,
             "parameters, buffers and input",
-            "its optimizer" if state_bytes else "",
+            (self._request.module.optimizer or "its optimizer") if state_bytes else "",
             state_bytes,
         )
 
@@ -149,8 +155,9 @@ class _Planning:
             frontier=frontier,
             strategies={chosen: self._sets.strategy(chosen) for chosen in named},
             passes=len(found.passes),
+            thinned=len(found.alone) > ALL_SETS_OF,
             predicted=len(predicted),
-            as_predicted=sum(found.passes[s].peak_bytes == peak for s, peak in predicted.items()),
+            as_predicted=sum(found.passes[s].ledger_bytes == peak for s, peak in predicted.items()),
             snippets=[] if found.best is None else self._snippets(found, found.best),
             is_fake=self._request.is_fake,
             limit=limit,
@@ -193,7 +200,7 @@ class _Planning:
         except (ProgramError, OutputError):
             return False
         peak_bytes = (memory.ledger_peak_bytes or 0) - self._sets.base_bytes
-        return (peak_bytes, memory.saved_bytes) == (best.peak_bytes, best.held_bytes)
+        return (peak_bytes, memory.saved_bytes) == (best.ledger_bytes, best.held_bytes)
 
 
 def _known(best: SetPass | None) -> Sequence[SetPass]:
@@ -220,13 +227,13 @@ def _measured(row: Row, none: Row, budget: int | None) -> Measured:
     memory = row.memory
     assert memory is not None
     base_bytes = (memory.params_input_bytes or 0) + (memory.optimizer_bytes or 0)
-    ledger_bytes = (memory.ledger_peak_bytes or 0) - base_bytes
+    peak_bytes = (memory.peak_bytes or 0) - base_bytes
     agreement = row.agreement
     return Measured(
-        peak_bytes=(memory.peak_bytes or 0) - base_bytes,
-        ledger_bytes=ledger_bytes,
+        peak_bytes=peak_bytes,
+        ledger_bytes=(memory.ledger_peak_bytes or 0) - base_bytes,
         time_s=row.median_s("total") or 0.0,
         none_time_s=none.median_s("total"),
-        within_budget=budget is None or ledger_bytes <= budget,
+        within_budget=budget is None or peak_bytes <= budget,
         gradients_equal=None if agreement is None else agreement.gradient_relative == 0,
     )

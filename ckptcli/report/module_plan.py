@@ -8,7 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ckptcli import units
-from ckptcli.planning.blocks.plan import Block, ModulePlan
+from ckptcli.planning.blocks.plan import THINNED, Block, ModulePlan
 from ckptcli.planning.blocks.sets import SetPass
 from ckptcli.planning.problems.base import Number
 from ckptcli.planning.snippet import Snippet
@@ -34,6 +34,9 @@ SETS = (
     Column("", 4, "text"),
 )
 BEFORE = ("parameter", "buffer", "input", "optimizer")
+SPARED = 0.05
+"""A peak that falls by less of itself has not fallen."""
+
 AT_THE_PEAK = 5
 """Kinds of what is live there that are named."""
 
@@ -63,8 +66,8 @@ def _sentences(plan: ModulePlan) -> Iterator[str]:
     yield from _answer(plan)
     yield (
         f"a budget covers all that a step adds above {units.size(plan.base_bytes)} of parameters, "
-        "buffers, input and the optimizer's state: what is saved, gradients, temporaries; scratch "
-        f"memory inside kernels is not in it{_as_run_counts(plan)}"
+        "buffers, input and the optimizer's state: what is saved, gradients, temporaries, "
+        f"{_kernels(plan)}{_as_run_counts(plan)}"
     )
     if plan.limit is not None:
         yield limit_sentence(plan.limit)
@@ -73,11 +76,52 @@ def _sentences(plan: ModulePlan) -> Iterator[str]:
             f"{units.count(plan.passes, 'set')} of blocks measured; {plan.predicted} of the peaks "
             f"were predicted from what each block frees, {plan.as_predicted} of these to the byte"
         )
+    if plan.thinned:
+        yield THINNED
     yield from _floor(plan)
+    yield from _refused(plan)
+    yield from _other_blocks(plan)
     if plan.best is not None and plan.best.chosen and not plan.snippets:
         yield "no code to paste: none that was tried takes on this module what was planned"
     if plan.measured is not None:
         yield _measured(plan)
+
+
+def _kernels(plan: ModulePlan) -> str:
+    """What of a peak kernels take for themselves."""
+    if plan.is_fake:
+        return "but not what kernels take for themselves, which shapes do not tell"
+    shown = plan.best or plan.lowest
+    return (
+        f"and {units.size(shown.workspace_bytes)} that kernels and checkpoints take beside tensors"
+    )
+
+
+def _refused(plan: ModulePlan) -> Iterator[str]:
+    """Blocks that cannot be under a checkpoint, by their reason."""
+    by_reason: dict[str, list[str]] = {}
+    for block in plan.blocks:
+        if block.refused:
+            by_reason.setdefault(block.refused, []).append(block.name)
+    for reason, names in by_reason.items():
+        more = f" and {units.count(len(names) - 1, 'more block')}" if len(names) > 1 else ""
+        yield f"block `{names[0]}`{more} cannot be under a checkpoint: {reason}"
+
+
+def _other_blocks(plan: ModulePlan) -> Iterator[str]:
+    """Where these blocks spare too little: what would be tried next."""
+    none, lowest = plan.none.peak_bytes, plan.lowest
+    is_spared = lowest.peak_bytes <= (1 - SPARED) * none
+    if plan.feasible and (plan.budget is not None or is_spared):
+        return
+    if all(block.refused for block in plan.blocks):
+        return
+    yield (
+        f"of these {units.size(lowest.held_bytes)} are held from forward to backward, between "
+        "blocks and by those without a checkpoint: name other blocks with --blocks, by path "
+        "(`--blocks 'down.*'`) or class; larger ones have less between them, of smaller ones less "
+        "is there at once when they are computed again"
+    )
 
 
 def _as_run_counts(plan: ModulePlan) -> str:
@@ -126,7 +170,7 @@ def _measured(plan: ModulePlan) -> str:
     measured, best = plan.measured, plan.best
     assert measured is not None
     assert best is not None
-    same = "as planned" if measured.ledger_bytes == best.peak_bytes else "NOT as planned"
+    same = "as planned" if measured.ledger_bytes == best.ledger_bytes else "NOT as planned"
     scratch = measured.peak_bytes - measured.ledger_bytes
     beside = ""
     if measured.none_time_s:
@@ -135,8 +179,9 @@ def _measured(plan: ModulePlan) -> str:
         beside = f", {ratio:.2f} times none's with {again} of the forward once more"
     equal = "identical" if measured.gradients_equal else "DIFFER"
     return (
-        f"measured: peak {units.size(measured.ledger_bytes)} ({measured.ledger_bytes} bytes), "
-        f"{same}, and {units.size(scratch)} inside kernels; {units.duration(measured.time_s)}"
+        f"measured: peak {units.size(measured.peak_bytes)} ({measured.peak_bytes} bytes), of which "
+        f"{units.size(scratch)} beside tensors, whose peak is {same}; "
+        f"{units.duration(measured.time_s)}"
         f"{beside}; gradients {equal}"
     )
 
@@ -161,7 +206,7 @@ def _blocks(plan: ModulePlan) -> cells.Table:
 
 
 def _block(plan: ModulePlan, block: Block, flops: Number, is_chosen: bool) -> Sequence[str]:
-    word = block.refused or ("checkpoint" if is_chosen else "")
+    word = "refused" if block.refused else "checkpoint" if is_chosen else ""
     alone = units.UNKNOWN
     if block.peak_bytes is not None:
         alone = units.change(block.peak_bytes, plan.none.peak_bytes)

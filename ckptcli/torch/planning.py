@@ -27,8 +27,9 @@ ENGINE = "torch"
 def auto_checkpoint(
     model: Any,
     step: Any,
-    budget: str | int,
+    budget: str | int | None = None,
     *,
+    device_memory: str | int | None = None,
     loss: Callable[[Any, Any], Any] | None = None,
     optimizer: Any = None,
     blocks: str | None = None,
@@ -46,6 +47,7 @@ def auto_checkpoint(
             arguments, or the only one.
         budget: bytes, or a size, `8GB`: what a step may add above parameters, buffers, input and
             the optimizer's state.
+        device_memory: instead, the most in all, these included: `24GB`.
         loss: as in `Step`, where `step` is none; likewise `optimizer`.
         optimizer: an optimizer over parameters of the model, or what makes one.
         blocks: which parts are its blocks, as with `--blocks`.
@@ -59,18 +61,21 @@ def auto_checkpoint(
         MissingLibraryError: PyTorch is not installed.
         PlanError: nothing fits, with the smallest budget that does; or nothing puts the
             checkpoints on this model.
-        UsageError: no size, no module with an input, or one without blocks.
+        UsageError: no size or two, no module with an input, or one without blocks.
         ProgramError: it fails, does something else each time, or cannot be copied.
     """
     from ckptcli.profiling.module_plan import PlanRequest, plan_module
 
+    budget_bytes, device_bytes = _limits(budget, device_memory)
     open_engines([ENGINE])
     from ckptcli.peers.torch_module import random_states_kept
 
     given = step if isinstance(step, Step) else Step(model, step, loss=loss, optimizer=optimizer)
     request = ModuleRequest(type(model).__name__, blocks, step=replace(given, module=model))
     with random_states_kept():
-        plan, notes = plan_module(PlanRequest(request, _bytes(budget), cost), progress or silent)
+        plan, notes = plan_module(
+            PlanRequest(request, budget_bytes, cost, device_bytes=device_bytes), progress or silent
+        )
     for note in notes:
         warnings.warn(note, stacklevel=2)
     _check_fits(plan, request.text)
@@ -81,9 +86,11 @@ def auto_checkpoint(
 
 def _check_fits(plan: ModulePlan, text: str) -> None:
     if plan.best is None:
+        least = plan.lowest.peak_bytes
+        on_device = "" if plan.limit is None else f", {plan.limit.taken_bytes + least} in all"
         raise PlanError(
             f"no set of blocks of `{text}` fits {size(plan.budget)}",
-            f"the smallest budget that one was found for is {plan.lowest.peak_bytes} bytes",
+            f"the smallest budget that one was found for is {least} bytes{on_device}",
         )
 
 
@@ -96,10 +103,25 @@ def _put_on(model: Any, plan: ModulePlan, text: str) -> None:
     exec(plan.code, {"model": model})  # what is done can be read, and be pasted instead
 
 
-def _bytes(budget: str | int) -> int:
+def _limits(
+    budget: str | int | None, device_memory: str | int | None
+) -> tuple[int | None, int | None]:
+    """Both in bytes.
+
+    Raises:
+        UsageError: not one of both, or no size.
+    """
+    if (budget is None) == (device_memory is None):
+        given = "neither budget nor" if budget is None else "both budget and"
+        raise UsageError(f"auto_checkpoint is given {given} device_memory", "give one of them")
+    return _bytes("budget", budget), _bytes("device_memory", device_memory)
+
+
+def _bytes(name: str, text: str | int | None) -> int | None:
     try:
-        return budget if isinstance(budget, int) else parse_whole_bytes(budget)
+        size_bytes = parse_whole_bytes(text) if isinstance(text, str) else text
     except ValueError:
-        raise UsageError(
-            f"budget `{budget}` is no size", "give bytes, or one such as 8GB"
-        ) from None
+        size_bytes = -1
+    if size_bytes is not None and size_bytes < 0:
+        raise UsageError(f"{name} `{text}` is no size", "give bytes, or one such as 8GB")
+    return size_bytes

@@ -105,11 +105,12 @@ class OptimizerOptions(Options):
 
     optimizer: str | None = option(
         None,
-        "With --device-memory: count its state, 0, 1 or 2 times the parameters' bytes.",
+        "With --device-memory: count its state, 0, 1 or 2 times the parameters' bytes; of a module "
+        "without one run it.",
         choices=("sgd", "momentum", "adam"),
         default_text="none",
         not_in_settings=_ONCE,
-        subjects=frozenset({WORKLOAD, FUNCTION}),
+        subjects=frozenset({WORKLOAD, FUNCTION, MODULE}),
     )
 
 

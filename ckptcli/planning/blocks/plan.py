@@ -6,12 +6,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from ckptcli.planning.blocks.sets import SetPass
+from ckptcli.planning.blocks.sets import ALL_SETS_OF, SetPass
 from ckptcli.planning.device_limit import DeviceLimit
 from ckptcli.planning.plan import SCHEMA
 from ckptcli.planning.problems.base import Number
 from ckptcli.planning.snippet import Snippet
 from ckptcli.planning.tape.measured import Measured
+
+THINNED = (
+    f"of more than {ALL_SETS_OF} blocks not every set is predicted: blocks are left out of the "
+    "whole one after the other, and another set may cost less"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +50,7 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class ModulePlan:
-    """What `ckpt plan --module` answers. Peaks are above `base_bytes`, and the ledger's.
+    """What `ckpt plan --module` answers. Peaks are above `base_bytes`, with what kernels take.
 
     Attributes:
         title: of the module.
@@ -60,6 +65,7 @@ class ModulePlan:
         frontier: measured sets that no other one beats, cheap ones first.
         strategies: what `-s` takes, for each set of `frontier`, `best` and `lowest`.
         passes: how many sets were measured.
+        thinned: whether sets were thinned out of the whole, so that not all were looked at.
         predicted, as_predicted: of how many the peak was told before, and of how many rightly.
         snippets: code for `best`.
         is_fake: whether shapes alone were looked at.
@@ -80,6 +86,7 @@ class ModulePlan:
     frontier: Sequence[SetPass]
     strategies: Mapping[frozenset[int], str]
     passes: int
+    thinned: bool
     predicted: int
     as_predicted: int
     snippets: Sequence[Snippet]
@@ -130,11 +137,17 @@ class ModulePlan:
             "cost": None if extra is None else self.whole_cost + extra,
             "recomputed": extra,
             "peak": None if best is None else best.peak_bytes,
+            "ledger_peak": None if best is None else best.ledger_bytes,
             "min_budget": self.lowest.peak_bytes,
             "min_budget_proved": False,
             "proved_optimal": False,
+            "limits": [THINNED] if self.thinned else [],
             "cost_unit": self.cost_unit,
-            "covers": {"above_bytes": self.base_bytes, "gradients": "kept", "workspace": False},
+            "covers": {
+                "above_bytes": self.base_bytes,
+                "gradients": "kept",
+                "workspace": not self.is_fake,
+            },
             "device_memory": None if self.limit is None else self.limit.to_json(),
             "strategy": self.strategy,
             "actions": [{"checkpoint": self.blocks[b].paths} for b in sorted(best.chosen)]
@@ -155,6 +168,7 @@ class ModulePlan:
         lowest = self.lowest
         return {
             "least": lowest.peak_bytes,
+            "ledger_least": lowest.ledger_bytes,
             "strategy": self.strategies[lowest.chosen],
             "phase": lowest.phase,
             "module": lowest.module,
@@ -165,6 +179,7 @@ class ModulePlan:
         return {
             "strategy": self.strategies[of.chosen],
             "peak": of.peak_bytes,
+            "ledger_peak": of.ledger_bytes,
             "held": of.held_bytes,
             "recomputed": self.cost(of),
         }

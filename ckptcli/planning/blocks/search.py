@@ -36,7 +36,8 @@ class Found:
         alone: of each block the pass with it alone under a checkpoint.
         refused: blocks that cannot be, and why.
         passes: of all sets that were measured, in order.
-        predicted_bytes: what the peak of a set should have been, where that was known before.
+        predicted_bytes: what the ledger's peak of a set should have been, where that was known
+            before.
         best: the cheapest of them within the budget; None where none is.
     """
 
@@ -116,7 +117,7 @@ class Search:
         if budget_bytes is not None:
             self._fit(found, prediction, budget_bytes)
         self._tried(found, prediction.lowest(), prediction)
-        most, least = found.none.peak_bytes, found.lowest.peak_bytes
+        most, least = found.none.ledger_bytes, found.lowest.ledger_bytes
         steps = self.most_passes - self._done
         for step in range(1, steps):
             target = most - (most - least) * step // steps

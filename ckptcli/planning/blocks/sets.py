@@ -50,12 +50,14 @@ class SetPass:
     """One measured pass with a set of blocks under checkpoints.
 
     Attributes:
-        peak_bytes: the ledger's.
+        peak_bytes: the most that is there at once, what kernels take for themselves included.
         held_bytes: what is saved from forward to backward.
         stages: of the pass.
         held_of: of each block what it makes of that; 0 where it has no entry.
         bytes_by_why: what was live at the peak, by what it is; parameters and input included.
         phase, module: what ran then.
+        workspace_bytes: the part of the peak that is above the ledger's; 0 where shapes alone are
+            looked at.
     """
 
     chosen: BlockSet
@@ -66,6 +68,12 @@ class SetPass:
     bytes_by_why: Mapping[str, int] = field(default_factory=dict)
     phase: str = ""
     module: str = ""
+    workspace_bytes: int = 0
+
+    @property
+    def ledger_bytes(self) -> int:
+        """The ledger's peak, which counts tensors."""
+        return self.peak_bytes - self.workspace_bytes
 
 
 class Prediction:
