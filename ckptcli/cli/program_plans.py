@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from ckptcli import units
@@ -18,19 +18,22 @@ if TYPE_CHECKING:
     from ckptcli.backends.base import Backend
     from ckptcli.cli.line import Line
     from ckptcli.options.commands.plan import PlanOptions
+    from ckptcli.peers.base import Engine
     from ckptcli.planning.planners.base import Deadline
     from ckptcli.planning.problems.program import ProgramProblem
     from ckptcli.planning.tape.choice import Choice, Named
     from ckptcli.planning.tape.cost_graph import CostGraph
     from ckptcli.planning.tape.frontier import Point
+    from ckptcli.planning.tape.held_names import Counterpart
     from ckptcli.planning.tape.measured import Measured
     from ckptcli.report.output import OutputFile
     from ckptcli.report.screen import Screen
     from ckptcli.workloads.base import Workload
 
 
-def planned_workload(options: PlanOptions, line: Line) -> PlannedProgram:
-    """The plan for the program of `--workload`, recorded on the backend of the options.
+def planned_workload(options: PlanOptions, line: Line, engines: Sequence[Engine]) -> PlannedProgram:
+    """The plan for the program of `--workload`, recorded on the backend of the options, and what it
+    is in an engine that is named.
 
     Raises:
         UsageError: nothing is asked for, or the options stand for several programs.
@@ -63,6 +66,10 @@ def planned_workload(options: PlanOptions, line: Line) -> PlannedProgram:
         with file_of(asked.graph_export, options) as file:
             problem, named = _recorded(workload, backend, options, file)
         answer = _Planning(options).answer(problem, named, (workload, backend))
+    for engine in engines:
+        from ckptcli.profiling.plan_in_jax import counterpart
+
+        answer = replace(answer, counterpart=counterpart(workload, answer.choice, engine))
     return replace(answer, notes=[*notes, *optimizer_notes(options)])
 
 
@@ -147,6 +154,7 @@ class PlannedProgram(Planned):
     measured: Measured | None
     points: Sequence[Point] | None
     notes: Sequence[str] = ()
+    counterpart: Counterpart | None = None
 
     @property
     def feasible(self) -> bool:
@@ -175,7 +183,8 @@ class PlannedProgram(Planned):
     def _object(self, points: Sequence[Point] | None) -> dict[str, Any]:
         from ckptcli.planning.tape.choice_json import choice_object
 
-        return choice_object(self.choice, self.measured, points)
+        there = None if self.counterpart is None else asdict(self.counterpart)
+        return {**choice_object(self.choice, self.measured, points), "in_jax": there}
 
     def page(self) -> str:
         from ckptcli.report.plan_page import plan_page
@@ -185,7 +194,7 @@ class PlannedProgram(Planned):
     def render(self, screen: Screen) -> str:
         from ckptcli.report.program_plan import render_choice
 
-        return render_choice(self.choice, self.measured, self.points, screen)
+        return render_choice(self.choice, self.measured, self.points, self.counterpart, screen)
 
 
 class _Planning:

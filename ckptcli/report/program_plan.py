@@ -11,9 +11,11 @@ from ckptcli import units
 from ckptcli.planning.problems.base import Number
 from ckptcli.planning.tape.choice import Choice
 from ckptcli.planning.tape.frontier import Point
+from ckptcli.planning.tape.held_names import Counterpart
 from ckptcli.planning.tape.measured import Measured
 from ckptcli.report import cells
 from ckptcli.report.cells import Cell, Column
+from ckptcli.report.counterpart import counterpart_code, counterpart_sentences
 from ckptcli.report.device_limit import least_device_sentence, limit_sentence
 from ckptcli.report.screen import Screen
 
@@ -34,10 +36,13 @@ def render_choice(
     choice: Choice,
     measured: Measured | None,
     points: Sequence[Point] | None,
+    counterpart: Counterpart | None,
     screen: Screen,
 ) -> str:
     """The whole screen, ready to print."""
     parts: list[str | Text | Table] = [screen.wrapped(line) for line in sentences(choice, measured)]
+    if counterpart is not None:
+        parts += [screen.wrapped(line) for line in counterpart_sentences(counterpart)]
     reasons = choice.reasons() if points is None else ()
     if reasons:
         parts.append("")
@@ -48,6 +53,8 @@ def render_choice(
         parts += ["", *_plot(choice, points)]
     if points is not None or choice.named:
         parts += ["", screen.draw(points_table(choice, points))]
+    if counterpart is not None:
+        parts += counterpart_code(counterpart)
     return screen.render(*parts)
 
 

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from ckptcli.options.effects import Kind
     from ckptcli.peers.base import Engine
 
+JAX = "jax"
+"""The engine in which a plan has a counterpart."""
+
 
 class WorkloadSubject:
     """A workload under strategies, and beside ckpt's own engine in others; see `Subject`."""
@@ -29,7 +32,8 @@ class WorkloadSubject:
     def __init__(self, options: SubjectOptions, line: Line) -> None:
         self._line = line
         self.engine_names: Sequence[str] = options.peers.engine_names
-        if self.engine_names and isinstance(options, SavedOptions | PlanOptions):
+        is_planned = isinstance(options, PlanOptions) and set(self.engine_names) <= {JAX}
+        if self.engine_names and isinstance(options, SavedOptions | PlanOptions) and not is_planned:
             raise UsageError(
                 f"--engine {self.engine_names[0]} needs --module here",
                 "`ckpt run --engine` compares the silu network",
@@ -71,8 +75,8 @@ class WorkloadSubject:
     def plan(self, options: PlanOptions, engines: Sequence[Engine], tell: Tell) -> Planned:
         from ckptcli.cli.program_plans import planned_workload
 
-        del engines, tell
-        return planned_workload(options, self._line)
+        del tell
+        return planned_workload(options, self._line, engines)
 
 
 SUBJECT: type[Subject] = WorkloadSubject

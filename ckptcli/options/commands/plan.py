@@ -226,7 +226,10 @@ class PlanOptions(Options):
     function: FunctionOptions = group(FunctionOptions)
     peers: PeerOptions = group(
         PeerOptions,
-        engine_names={"help": "With --module: the library that the module is of, torch."},
+        engine_names={
+            "help": "jax: also what comes closest to a program's plan there. With --module and "
+            "--function the library that they are of."
+        },
     )
     blocks: BlockOptions = group(
         BlockOptions,
