@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 from rich.table import Table
@@ -116,11 +117,12 @@ def _other_blocks(plan: ModulePlan) -> Iterator[str]:
         return
     if all(block.refused for block in plan.blocks):
         return
+    parts = ".".join([*re.sub(r"\d+", "*", plan.blocks[0].paths[0]).split("."), "*"]).lstrip(".")
     yield (
         f"of these {units.size(lowest.held_bytes)} are held from forward to backward, between "
-        "blocks and by those without a checkpoint: name other blocks with --blocks, by path "
-        "(`--blocks 'down.*'`) or class; larger ones have less between them, of smaller ones less "
-        "is there at once when they are computed again"
+        "blocks and by those without a checkpoint: name other blocks with --blocks, by class or "
+        f"path (`--blocks '{parts}'` are parts of these); larger ones have less between them, of "
+        "smaller ones less is there at once when they are computed again"
     )
 
 
