@@ -22,11 +22,12 @@ def planned(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, An
 
 
 def test_what_names_cannot_say_is_lost() -> None:
-    held = HeldNames(["p"], {"h": (2, 5)}, unnamed=1, repeated=3)
+    held = HeldNames(["p"], {"h": (2, 5)}, unnamed=1, repeated=3, moved=2)
     assert list(held.lost()) == [
         "the plan holds 2 of 5 values `h`, a policy all or none",
         "1 value that the plan holds without a name",
         "3 values that the plan computes again more than once",
+        "2 values that the plan moves to the host",
     ]
     assert list(HeldNames(["p"], {}, 0, 0).lost()) == []
 

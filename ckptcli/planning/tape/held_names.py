@@ -23,12 +23,14 @@ class HeldNames:
         partly: of which it holds some -> how many, of how many.
         unnamed: how many of the values that it holds have no name.
         repeated: how many values it computes again more than once.
+        moved: how many it moves to the host.
     """
 
     names: Sequence[str]
     partly: Mapping[str, tuple[int, int]]
     unnamed: int
     repeated: int
+    moved: int = 0
 
     def lost(self) -> Iterator[str]:
         """What a policy by `names` does not do, in sentences."""
@@ -38,6 +40,8 @@ class HeldNames:
             yield f"{count(self.unnamed, 'value')} that the plan holds without a name"
         if self.repeated:
             yield f"{count(self.repeated, 'value')} that the plan computes again more than once"
+        if self.moved:
+            yield f"{count(self.moved, 'value')} that the plan moves to the host"
 
 
 def held_names(graph: CostGraph, schedule: Schedule) -> HeldNames:
@@ -53,6 +57,7 @@ def held_names(graph: CostGraph, schedule: Schedule) -> HeldNames:
         },
         unnamed=sum(node not in name_of for node in schedule.held),
         repeated=sum(n > 1 for n in times.values()),
+        moved=len(schedule.moved),
     )
 
 
