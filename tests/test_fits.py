@@ -127,8 +127,17 @@ def test_a_search_without_a_law_ends() -> None:
     assert len(measured) < MOST_MEASURED
     assert answer.largest is None
     assert f"layers = {answer.measured_up_to} fits" in answer.why
-    answer, measured = found(lambda n: Peak(*[int(10 * n**0.8)] * 2), 10**10 + 7)
+
+
+def test_a_search_for_a_jump_ends() -> None:
+    """No line through the ends leads to it."""
+
+    def peak(size: int) -> Peak:
+        return Peak(*[int(10 * size**0.8) if size < 2 * 10**11 else 10**14] * 2)
+
+    answer, measured = found(peak, 10**12)
     assert len(measured) == MOST_MEASURED
+    assert answer.largest is None
     assert answer.why.endswith(f"does not. the search ended after {MOST_MEASURED} sizes")
 
 
@@ -150,6 +159,24 @@ def test_a_program_that_is_large_at_any_size_is_looked_at_where_the_size_counts(
     assert answer.law.text == f"91000 layers + {200 * 2**20}"
     assert peak(answer.largest).peak_bytes <= limit_bytes < peak(answer.largest + 1).peak_bytes
     assert len(measured) == 2
+
+
+@given(st.integers(100, 5000), st.integers(2, 40), st.integers(10**8, 10**11))
+@settings(max_examples=60, deadline=None)
+def test_a_law_that_ends_beyond_the_ladder_costs_few_sizes(
+    slope: int, steeper: int, limit_bytes: int
+) -> None:
+    """From 10,000 on another part of the pass sets the peak, whose slope is `steeper` times it."""
+
+    def peak(size: int) -> Peak:
+        other = slope * 10_000 + slope * steeper * (size - 10_000)
+        ledger = max(slope * size, other) + 5 * 10**7
+        return Peak(ledger, ledger + 4096 * (size // 1000 % 3))
+
+    answer, measured = found(peak, limit_bytes)
+    assert answer.proven
+    assert peak(answer.largest).peak_bytes <= limit_bytes < peak(answer.largest + 1).peak_bytes
+    assert len(measured) <= 16
 
 
 def test_nothing_fits() -> None:

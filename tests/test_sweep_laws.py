@@ -71,6 +71,19 @@ def test_as_many_places_as_coefficients_prove_nothing() -> None:
     assert found is None or found.held_at > 0
 
 
+@settings(max_examples=15, deadline=None)
+@given(st.lists(st.integers(1, 10**6), min_size=3, max_size=3, unique=True))
+def test_three_values_of_a_size_prove_no_parabola_in_it(factors: list[int]) -> None:
+    """However many values the other size has: what goes in steps would seem a law."""
+    known = {(n, k): factors[k - 3] * n**2 for n in range(8, 48, 8) for k in (3, 4, 5)}
+    found = recovered(("n", "layers"), known)
+    assert found is None or factors[2] - factors[1] == factors[1] - factors[0]
+    laws = byte_laws(("n", "layers"), known)
+    assert found is not None or [where for where, _, _ in laws] == [
+        [f"layers = {k}"] for k in (3, 4, 5)
+    ]
+
+
 def test_a_fraction_is_one() -> None:
     """n (n + 1) / 2."""
     found = recovered(("n",), {(n,): n * (n + 1) // 2 for n in range(1, 7)})

@@ -24,7 +24,7 @@ from ckptcli.sweep.laws.of_sweep import Laws, laws_of
 from ckptcli.sweep.result import PointResult, SweepResult
 from ckptcli.workloads.silu import SiluWorkload
 
-SIZES, LAYERS = (8, 16, 32), (2, 3, 4)
+SIZES, LAYERS = (8, 16, 24, 32), (2, 3, 4)
 NAMES = ("none", "remat", "balanced")
 
 
@@ -72,7 +72,7 @@ def test_a_terminal_shows_every_point(width: int) -> None:
     assert max(map(len, (title, *rows, axis, sizes))) <= width
     cells = "".join(row.partition("|")[2] for row in rows)
     assert cells.count("A") + cells.count("*") >= len(SIZES)
-    assert sizes.split() == ["8", "16", "32"]
+    assert sizes.split() == [str(n) for n in SIZES]
     assert legend.endswith("n; A none, B remat, C balanced")
     assert [rows[0].strip()[:8], rows[-1].strip()[:5]] == ["48.0 KiB", "2.0 K"]
 

@@ -22,7 +22,7 @@ def _bytes(law: ByteLaw) -> str:
     what = f"{law.strategy}: {_NAMES[law.metric]}{_at(law.where)}"
     if law.found is None:
         names = ", ".join(map(shown_name, law.names))
-        return f"{what} is no polynomial in {names}, at {law.places} points"
+        return f"{what} follows no polynomial in {names} that {law.places} points tell"
     found = law.found
     points, others = units.count(found.made_of, "point"), units.count(found.held_at, "other")
     return f"{what} = {found.polynomial.text} B: from {points}, exact at {others}"

@@ -1,7 +1,8 @@
 """The largest size that fits: told by law from small sizes, then measured, it and the next.
 
 What the law leaves open, as the workspace of kernels, is taken from the nearest size that was
-measured, so that few are; without a law it is a bisection. A peak is taken to grow with the size.
+measured, so that few are; without a law, or where it ends, from the line between the sizes next to
+the limit, and by bisection. A peak is taken to grow with the size.
 
 Invariants: `proven` is said of sizes that were measured, the largest and the next; what is not
 measured is said by law, with the largest workspace that was seen. However the peaks go, the search
@@ -24,6 +25,9 @@ LARGEST = 2**40
 
 MOST_MEASURED = 40
 """Of one strategy after the ladder."""
+
+MOST_GUESSES = 6
+"""By law, of these."""
 
 Measure = Callable[[int], "Peak | Refused"]
 """The peak at a size, or why the machine, the time or the program does not give it."""
@@ -63,7 +67,7 @@ class _Search:
         self._limit_bytes = limit_bytes
         self._measure = measure
         self._confirm = confirm
-        self._looked_at = 0
+        self._looked_at = self._guesses = self._open = 0
         self._why = ""
         self._law = _law(sizes.over, known)
 
@@ -93,21 +97,27 @@ class _Search:
         return max((s for s in fits if high is None or s < high), default=0), high
 
     def _next(self, low: int, high: int | None, by_law: int | None) -> int:
-        """What to measure: what the law says and its neighbour, else the middle, else further up.
-
-        Where the law is refuted by little, as by the workspace, steps away from it double.
+        """What to measure: what the law says and the size after it. Where the law is refuted, as
+        by another part of the pass that sets the peak from some size on, the line through the ends
+        of what is open; its middle where that did not leave half of it.
         """
-        if by_law is None:
-            return 2 * max(low, 1) if high is None else (low + high) // 2
-        if low < by_law and (high is None or by_law < high):
-            return by_law
-        if by_law + 1 > low and (high is None or by_law + 1 < high):
-            return by_law + 1
+        if by_law is not None and self._guesses < MOST_GUESSES:
+            for place in (by_law, by_law + 1):
+                if low < place and (high is None or place < high):
+                    self._guesses += 1
+                    return place
         if high is None:
-            return low + max(1, low - by_law)
-        if low >= by_law:
-            return min(low + max(1, low - by_law), (low + high) // 2 if high > low + 2 else low + 1)
-        return max(high - max(1, by_law - high + 1), (low + high + 1) // 2)
+            return 2 * max(low, 1)
+        is_slow = 2 * (high - low) > self._open > 0
+        self._open = 0 if is_slow else high - low
+        if low not in self._known or is_slow:
+            return (low + high) // 2
+        return min(max(self._on_the_line(low, high), low + 1), high - 1)
+
+    def _on_the_line(self, low: int, high: int) -> int:
+        """The largest place that fits, or that after it where this is known to."""
+        below, above = self._known[low].peak_bytes, self._known[high].peak_bytes
+        return low + (self._limit_bytes - below) * (high - low) // (above - below)
 
     def _learn(self, place: int) -> bool:
         """Measure a place; whether that could be done."""

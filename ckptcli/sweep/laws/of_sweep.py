@@ -18,7 +18,7 @@ from ckptcli.sweep.result import PointResult, SweepResult, shown
 
 METRICS = ("ledger_peak_bytes", "saved_bytes")
 FEWEST = 3
-"""Places of a law; two are on a line whatever they are."""
+"""Values of a size; two are on a line whatever they are."""
 
 FAR = 16
 """How many times beyond the points two times may cross for that to be told."""
@@ -131,7 +131,7 @@ def _bytes(
                 for point, row in rows
                 if (count := getattr(row.memory, metric, None)) is not None
             }
-            if len(known) >= FEWEST:
+            if any(len(set(values)) >= FEWEST for values in zip(*known)):
                 for more, kept, found in byte_laws(names, known):
                     yield ByteLaw(metric, strategy, [*where, *more], kept, found, len(known))
 

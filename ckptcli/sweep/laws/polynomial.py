@@ -1,7 +1,7 @@
 """Exact polynomials of counts, recovered from few places and held against the rest.
 
 Invariant: a polynomial that is given is right at every place, to the byte, and there is at least
-one place that it was not made of.
+one place, and one value of each variable, that it was not made of.
 """
 
 from __future__ import annotations
@@ -82,9 +82,12 @@ def recovered(names: Sequence[str], known: Mapping[Place, int]) -> Recovered | N
 
 
 def _monomials(places: Sequence[Place], degree: int) -> Iterator[Exponents]:
-    """Those of at most this degree that so many values of each variable can tell apart."""
+    """Those of at most this degree that so many values of each variable can tell apart, with one
+    value of each left to hold them against: through three values there is a parabola whatever they
+    are.
+    """
     counts = [len(set(values)) for values in zip(*places)]
-    ranges = [range(min(degree, count - 1) + 1) for count in counts]
+    ranges = [range(min(degree, max(0, count - 2)) + 1) for count in counts]
     yield from sorted((e for e in product(*ranges) if sum(e) <= degree), key=lambda e: (sum(e), e))
 
 
