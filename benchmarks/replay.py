@@ -73,5 +73,5 @@ def replay(show: Show, rounds: int = 301) -> None:
     median = {name: statistics.median(taken) for name, taken in times.items()}
     print(f"replay: 64 layers, n = 16, {rounds} rounds; by hand {median['by hand'] * 1e6:.0f} us")
     show("none replayed / by hand", median["none flat"] / median["by hand"], 1.1)
-    show("none on the tape / by hand", median["none tape"] / median["by hand"], 2.5)
+    show("none on the tape / by hand", median["none tape"] / median["by hand"], 2.1)
     show("balanced replayed / on the tape", median["balanced flat"] / median["balanced tape"], 0.7)

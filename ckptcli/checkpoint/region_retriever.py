@@ -93,10 +93,12 @@ class RegionRetriever:
 
     def _missing(self, plan: RegionPlan) -> Region | None:
         """A region around `plan`'s that has to be recomputed before it."""
-        for node in plan.inputs:
-            level = common_region(plan.region.parent, node.owner)
-            if level is not None and level not in self._caches:
-                return level
+        around = plan.region.parent
+        if around is not None:
+            for node in plan.inputs:
+                level = common_region(around, node.owner)
+                if level is not None and level not in self._caches:
+                    return level
         return None
 
     def _recompute(self, plan: RegionPlan) -> None:
@@ -125,7 +127,8 @@ class RegionRetriever:
         self._caches[region] = values
 
     def _input(self, region: Region, node: Node) -> Any:
-        level = common_region(region.parent, node.owner)
+        around = region.parent
+        level = None if around is None else common_region(around, node.owner)
         return self._held.fetch(node) if level is None else self._take(level, node.id)
 
     def _take(self, level: Region, node_id: int) -> Any:
