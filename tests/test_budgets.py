@@ -17,13 +17,15 @@ from ckptcli.planning.problems.program import ProgramProblem
 from ckptcli.planning.tape.bound import least_again
 from ckptcli.planning.tape.choice import Choice, check_feasible, choose
 from ckptcli.planning.tape.cost_graph import CostGraph, CostNode
-from ckptcli.planning.tape.exact import ExactSearch, State
+from ckptcli.planning.tape.drawing import draw
+from ckptcli.planning.tape.exact import ExactSearch, ForwardCheck, State
 from ckptcli.planning.tape.greedy import Greedy
 from ckptcli.simulation.recorder import record
 from ckptcli.simulation.simulator import Simulator
 from ckptcli.workloads.silu import SiluWorkload
 from tests.helpers import same_bits
 from tests.simulated import measured
+from tests.test_planned_ops import random_program
 from tests.test_predicted_programs import EXAMPLES, opened
 
 NUMPY = open_backend("numpy")
@@ -115,6 +117,40 @@ def test_what_is_said_without_a_search_holds(seed: int) -> None:
     for budget, is_enough in ((plan.min_budget - 1, False), (plan.min_budget, True)):
         found = _Unguided(problem.profile, budget).run(lambda: False)
         assert (found.schedule is not None) == is_enough
+
+
+@pytest.mark.sampled(6)
+@pytest.mark.parametrize("seed", [seed for seed in range(24) if seed != 20])
+def test_the_search_counts_a_forward_pass_as_it_is_played(seed: int) -> None:
+    """What ops keep of leaves is there whatever is held. Of program 20 an op that leads to nothing
+    keeps a value for a while, of which a bound need not know.
+    """
+    problem = ProgramProblem(record(random_program(seed), NUMPY), with_workspace=seed % 2 == 0)
+    values = problem.model.values
+    everything = draw(problem.model, values)
+    forward = problem.player.play(everything).forward_bytes
+    held = sum(1 << place for place, value in enumerate(values) if value in everything.held)
+    check = ForwardCheck(problem.player, values)
+    assert check.blame(held, forward) is None
+    assert check.blame(held, forward - 1) is not None
+    assert check.took_bytes == forward
+
+
+@pytest.mark.sampled(6)
+@pytest.mark.parametrize("seed", range(18))
+def test_no_floor_is_above_what_a_strategy_takes(seed: int) -> None:
+    """A program's own regions may take less than schedules, which run without them."""
+    graph = record(random_program(seed), NUMPY)
+    problem, named = ProgramProblem(graph), Simulator(graph).named()
+    least = min(strategy.peak_bytes for strategy in named)
+    for budget in (least - 1, least, 2 * least):
+        plan = choose(problem, budget, named).plan
+        assert plan.feasible or budget < least
+        assert plan.min_budget is not None
+        assert plan.min_budget <= least
+        assert plan.floor is None or plan.floor.bytes <= plan.min_budget
+        if plan.cost is not None and plan.lower_bound is not None:
+            assert plan.lower_bound <= plan.cost
 
 
 def test_the_bound_of_silu_says_what_does_not_fit() -> None:

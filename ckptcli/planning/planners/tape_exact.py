@@ -9,11 +9,13 @@ from ckptcli.planning.planners.registry import register
 from ckptcli.planning.problems.program import UNBOUNDED_BYTES, ProgramProblem
 from ckptcli.planning.tape.exact import MOST_VALUES, ExactSearch
 from ckptcli.planning.tape.names import value_names
+from ckptcli.planning.tape.schedule import Schedule
 
 MOST_STATES = 200_000
 """Of a search, so that the same budget gives the same plan: some seconds."""
 
-STATES_FOR_SMALLEST = 100_000
+MOST_SQUEEZES = 4
+STATES_FOR_SMALLEST = 200_000
 STATES_BESIDE_A_PLAN = 20_000
 """Of all searches for the smallest budget, where nothing fits, and where something does."""
 
@@ -35,8 +37,9 @@ class TapeExact(Planner):
     def draft(self, problem: ProgramProblem, request: Request) -> Draft:
         """A schedule, or the proof that there is none, or neither within the limits."""
         budget = UNBOUNDED_BYTES if request.budget is None else request.budget
+        stop = _after(MOST_STATES, request)
         search = ExactSearch(problem.profile, budget)
-        found = search.run(_after(MOST_STATES, request))
+        found = search.run(stop)
         bound = problem.base_cost + found.lower_bound
         if not _looks_at_all(problem, search):
             actions = found.schedule.actions if found.schedule else None
@@ -45,7 +48,8 @@ class TapeExact(Planner):
             limits = () if found.is_complete else (request.limit,)
             floor = _floor(problem, search) if found.is_complete else None
             return Draft(lower_bound=bound, limits=limits, floor=floor)
-        return Draft(found.schedule.actions, lower_bound=bound)
+        schedule = _fitting(problem, found.schedule, budget, stop)
+        return Draft(schedule.actions, lower_bound=bound)
 
     def smallest(self, problem: ProgramProblem, request: Request, floor: Floor | None) -> Draft:
         """Upwards from the floor, each time to the least budget at which something more fits."""
@@ -69,6 +73,25 @@ class TapeExact(Planner):
 def _looks_at_all(problem: ProgramProblem, search: ExactSearch) -> bool:
     """Whether what it does not find is not there: it looks at moves, or none are allowed."""
     return search.looks_at_moves or not problem.moving.host_bytes
+
+
+def _fitting(
+    problem: ProgramProblem, schedule: Schedule, budget: int, stop: Callable[[], bool]
+) -> Schedule:
+    """The schedule, or where constants that it computes from do not fit, which the search knows
+    nothing of, one that leaves room for them.
+    """
+    found, room = schedule, budget
+    for _ in range(MOST_SQUEEZES):
+        over = problem.player.play(found).peak_bytes - budget
+        if over <= 0:
+            break
+        room -= over
+        closer = ExactSearch(problem.profile, room).run(stop).schedule
+        if closer is None:
+            break
+        found = closer
+    return found
 
 
 def _floor(problem: ProgramProblem, search: ExactSearch) -> Floor | None:

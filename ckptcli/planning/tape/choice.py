@@ -114,6 +114,7 @@ def choose(
 ) -> Choice:
     """The cheapest plan within the budget; ties hold rather than compute again."""
     plan = make_plan(problem, Request(budget_bytes, deadline), planner)
+    plan = _with_least_of(problem, plan, named)
     graph = problem.graph
     program, loaded = program_made(graph), loaded_count(graph)
     best = _best(problem, [n for n in named if _fits(problem, n, budget_bytes)])
@@ -159,12 +160,26 @@ def _best(problem: ProgramProblem, fitting: Sequence[Named]) -> Named | None:
     return min(fitting, key=merit, default=None)
 
 
+def _with_least_of(problem: ProgramProblem, plan: Plan, several: Sequence[Named]) -> Plan:
+    """With the smallest budget among these strategies too. Regions may take less than any schedule:
+    then what schedules do not get below is none of all plans.
+    """
+    peaks = [_peak(problem, named) for named in several]
+    known = [*peaks, *([] if plan.min_budget is None else [plan.min_budget])]
+    if not known:
+        return plan
+    least = min(known)
+    floor = plan.floor if plan.floor is not None and plan.floor.bytes <= least else None
+    is_proved = floor is not None and floor.bytes == least
+    return replace(plan, min_budget=least, min_budget_proved=is_proved, floor=floor)
+
+
 def _named_plan(problem: ProgramProblem, plan: Plan, named: Named) -> Plan:
     """The plan that is a named strategy."""
     cost = named.cost(problem)
     keyword = f"strategy {named.name}"
     attempt = Attempt(keyword, cost, _peak(problem, named), "as the engine plays it")
-    least = min(p for p in (plan.min_budget, _peak(problem, named)) if p is not None)
+    is_bound = plan.lower_bound is not None and plan.lower_bound <= cost
     return replace(
         plan,
         planner=keyword,
@@ -177,8 +192,7 @@ def _named_plan(problem: ProgramProblem, plan: Plan, named: Named) -> Plan:
         actions=None,
         length=None,
         saved=None,
-        min_budget=least,
-        min_budget_proved=plan.floor is not None and plan.floor.bytes == least,
-        proved_optimal=plan.lower_bound is not None and cost <= plan.lower_bound,
+        lower_bound=plan.lower_bound if is_bound else None,
+        proved_optimal=is_bound and cost == plan.lower_bound,
         attempts=(*plan.attempts, attempt),
     )

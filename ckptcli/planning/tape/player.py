@@ -48,12 +48,13 @@ class PlayedBytes:
 
 
 class _Block:
-    """One block of memory and how many refer to it."""
+    """One block of memory, the node that made it, and how many refer to it."""
 
-    __slots__ = ("references", "size")
+    __slots__ = ("memory", "references", "size")
 
-    def __init__(self, size: int) -> None:
+    def __init__(self, size: int, memory: int = -1) -> None:
         self.size = size
+        self.memory = memory
         self.references = 1
 
 
@@ -91,15 +92,17 @@ class Player:
     def forward_moments(
         self, values: Sequence[int]
     ) -> Iterator[tuple[int, int, list[tuple[int, int]]]]:
-        """Of each moment of the forward pass at which the most may be live: what handles alone keep
-        live, which of `values` (as bits) would be live if they were held, and the memory of these:
-        the values that share a block, and its size.
+        """Of each moment of the forward pass at which the most may be live: what is live if no
+        value is held, which of `values` (as bits) would be live if they were held, and the memory
+        of these: the values that share a block, and its size.
         """
-        yield from _Moments(self, values).run()
+        forward = _Moments(self, values)
+        forward.forward()
+        yield from forward.moments
 
-    def play_forward(self, schedule: Schedule) -> PlayedBytes:
-        """Its forward half."""
-        return _Pass(self, schedule).forward()
+    def play_forward(self) -> PlayedBytes:
+        """The forward half of a pass that holds no value that can be computed again: the least."""
+        return _Moments(self, ()).forward()
 
 
 Items = list[tuple[int, int, tuple[int, int] | None]]
@@ -145,40 +148,6 @@ def _saved(node: CostNode) -> tuple[int, ...]:
         return ()
     saved = tuple(node.parents[position] for position in facts.keeps)
     return (*saved, node.id) if facts.reads_output else saved
-
-
-class _Moments:
-    """The forward pass if nothing were held, and what has been let go of by then."""
-
-    def __init__(self, player: Player, values: Sequence[int]) -> None:
-        self.player = player
-        self.nodes = player.model.graph.nodes
-        self.sharing: dict[int, int] = {}
-        for place, value in enumerate(values):
-            memory = self.nodes[value].memory_of
-            self.sharing[memory] = self.sharing.get(memory, 0) | 1 << place
-        self.handles: dict[int, int] = {}
-
-    def run(self) -> Iterator[tuple[int, int, list[tuple[int, int]]]]:
-        """Of each op: live bytes at its peak, values that were let go of, their blocks."""
-        storage_bytes = self.player.storage_bytes
-        live = beside = 0
-        blocks: list[tuple[int, int]] = []
-        for is_made, node_id, rise, net, _ in self.player.forward:
-            memory = self.nodes[node_id].memory_of
-            if is_made:
-                yield live + rise, beside, list(blocks)
-                live += net
-                if node_id >= 0:
-                    live += storage_bytes[memory] if memory == node_id else 0
-                    self.handles[memory] = self.handles.get(memory, 0) + 1
-                continue
-            self.handles[memory] = self.handles.get(memory, 1) - 1
-            if not self.handles[memory]:
-                live -= storage_bytes[memory]
-                if mask := self.sharing.get(memory, 0):
-                    beside |= mask
-                    blocks.append((mask, storage_bytes[memory]))
 
 
 class _Pass:
@@ -262,7 +231,7 @@ class _Pass:
                 continue
             memory = nodes[node_id].memory_of
             if memory == node_id:
-                made[memory] = _Block(self.player.storage_bytes[memory])
+                made[memory] = _Block(self.player.storage_bytes[memory], memory)
                 self.live += made[memory].size
             else:
                 self._refer(made, memory)
@@ -367,3 +336,33 @@ class _Pass:
                 self.live += net
             else:
                 self._release(self.retrieved.pop(place))
+
+
+class _Moments(_Pass):
+    """A forward pass that holds no value that can be computed again, and nothing to compute it of:
+    no schedule takes less. What was let go of is noted.
+
+    Attributes:
+        moments: of each op live bytes at its peak, the values let go of by then, their blocks.
+    """
+
+    def __init__(self, player: Player, values: Sequence[int]) -> None:
+        super().__init__(player, Schedule(frozenset(), ()))
+        self.let_go = frozenset(player.model.values)
+        self.moments: list[tuple[int, int, list[tuple[int, int]]]] = []
+        self._sharing: dict[int, int] = {}
+        for place, value in enumerate(values):
+            memory = player.model.graph.nodes[value].memory_of
+            self._sharing[memory] = self._sharing.get(memory, 0) | 1 << place
+        self._gone = 0
+        self._blocks: list[tuple[int, int]] = []
+
+    def _rise(self, rise: int) -> None:
+        super()._rise(rise)
+        self.moments.append((self.live + rise, self._gone, list(self._blocks)))
+
+    def _release(self, block: _Block) -> None:
+        super()._release(block)
+        if not block.references and (mask := self._sharing.get(block.memory, 0)):
+            self._gone |= mask
+            self._blocks.append((mask, block.size))

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from ckptcli.planning.tape.drawing import draw
 from ckptcli.planning.tape.player import Player
 
 
@@ -62,7 +61,7 @@ class TapeProfile:
 
     def _forward(self) -> tuple[int, int]:
         """The forward pass if nothing were held: its peak, and what is live at its end."""
-        nothing = self.player.play_forward(draw(self.model, ()))
+        nothing = self.player.play_forward()
         return nothing.forward_bytes, nothing.held_bytes
 
     def _constants(self) -> list[int]:
