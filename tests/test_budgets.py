@@ -20,6 +20,7 @@ from ckptcli.planning.tape.cost_graph import CostGraph, CostNode
 from ckptcli.planning.tape.drawing import draw
 from ckptcli.planning.tape.exact import ExactSearch, ForwardCheck, State
 from ckptcli.planning.tape.greedy import Greedy
+from ckptcli.planning.tape.moving import Moving
 from ckptcli.simulation.recorder import record
 from ckptcli.simulation.simulator import Simulator
 from ckptcli.workloads.silu import SiluWorkload
@@ -117,6 +118,18 @@ def test_what_is_said_without_a_search_holds(seed: int) -> None:
     for budget, is_enough in ((plan.min_budget - 1, False), (plan.min_budget, True)):
         found = _Unguided(problem.profile, budget).run(lambda: False)
         assert (found.schedule is not None) == is_enough
+
+
+@pytest.mark.parametrize("byte_cost", [0.0, 0.02, 0.1])
+def test_the_bound_knows_what_comes_back_from_the_host(byte_cost: float) -> None:
+    graph = record(SiluWorkload(2, 8), NUMPY, True)
+    moving = Moving(host_bytes=1 << 20, byte_cost=byte_cost)
+    problem = ProgramProblem(graph, by_kind, with_workspace=False, moving=moving)
+    least = problem.profile.floor().peak_bytes
+    for more in (0, 64, 256, 512):
+        found = ExactSearch(problem.profile, least + more).run(lambda: False)
+        if found.schedule is not None:
+            assert least_again(problem.profile, least + more) <= found.lower_bound
 
 
 @pytest.mark.sampled(6)

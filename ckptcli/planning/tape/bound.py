@@ -66,8 +66,17 @@ def _least(
     costs: dict[int, Number] = {}
     for v in wanted:
         block = profile.block_of(v)
-        costs[block] = costs.get(block, 0) + profile.model.costs[v]
+        costs[block] = costs.get(block, 0) + _least_cost(profile, v)
     items = [
         (cost, 0 if block in there else profile.bytes_of([block])) for block, cost in costs.items()
     ]
     return least_beside([(cost, size) for cost, size in items if size], room)
+
+
+def _least_cost(profile: TapeProfile, v: int) -> Number:
+    """Of having a value again: computed, or brought back from the host where that is allowed."""
+    model = profile.model
+    cost = model.costs[v]
+    if model.moving.host_bytes and model.can_move(v):
+        return min(cost, model.move_cost(v))
+    return cost
