@@ -51,9 +51,7 @@ def unary(op: Op, x: Tensor, params: Any = None) -> Tensor:
         held = None if x_node.recompute else x_value
         answer = device.recomputes(node)
         node.backup_values = (held,) if answer else ()
-        node.recompute = (
-            answer if answer is True or answer is False else _otherwise(node, answer, value, device)
-        )
+        node.recompute = answer if type(answer) is bool else _otherwise(node, answer, value, device)
         if op.keeps[1]:
             node.saved = parents
             node.saved_values = (held,)
@@ -111,9 +109,7 @@ def binary(op: Op, lhs: Tensor, rhs: Tensor, params: Any = None) -> Tensor:
         )
         answer = device.recomputes(node)
         node.backup_values = held if answer else ()
-        node.recompute = (
-            answer if answer is True or answer is False else _otherwise(node, answer, value, device)
-        )
+        node.recompute = answer if type(answer) is bool else _otherwise(node, answer, value, device)
         kept = op.keeps[mask]
         if kept is BOTH:
             node.saved = parents
@@ -185,9 +181,7 @@ def many(op: Op, operands: Sequence[Tensor], params: Any = None) -> Tensor:
         held = tuple(None if operand.node.recompute else operand.value for operand in operands)
         answer = device.recomputes(node)
         node.backup_values = held if answer else ()
-        node.recompute = (
-            answer if answer is True or answer is False else _otherwise(node, answer, value, device)
-        )
+        node.recompute = answer if type(answer) is bool else _otherwise(node, answer, value, device)
         _save_some(node, op.kept(node.mask, len(nodes)), held)
     else:
         _untracked(node, device, operands)
