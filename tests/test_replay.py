@@ -22,6 +22,7 @@ from ckptcli.workloads.base import ForwardResult, Workload
 from ckptcli.workloads.silu import SiluWorkload
 from tests.gradient_cases import CASES
 from tests.helpers import same_bits
+from tests.program_kit import Command
 from tests.simulated import FunctionWorkload
 from tests.test_predicted_ops import program_of_the_op
 from tests.test_predicted_programs import EXAMPLES, opened
@@ -145,6 +146,18 @@ def test_a_program_that_reads_a_value_is_refused() -> None:
 
     with pytest.raises(ReplayError, match="reads a value inside its pass"):
         flat_program(program(loss), parse_strategy("none"), NUMPY)
+
+
+def test_a_refusal_in_a_file_of_the_users_keeps_its_advice(told: Command) -> None:
+    text = """
+def make(device):
+    w = device.tensor([0.5, 0.2]).require_grad()
+    return lambda: (w * w.sum().item()).sum()
+"""
+    code, _, errors = told(text, "run", "--replay", "--reps", "1")
+    assert code == 1
+    assert "failed at mine.py:4" in errors
+    assert "hint: run without --replay" in errors
 
 
 def test_a_program_that_branches_is_refused_with_the_first_difference() -> None:
