@@ -317,6 +317,35 @@ def test_a_module_fits_with_its_keyword_so_large(
 
 @pytest.mark.slow
 @NEEDS_TORCH
+@pytest.mark.parametrize("words", [("--memory-only",), ("--fake",)])
+def test_a_module_is_held_to_the_memory_of_a_device(
+    words: tuple[str, ...],
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What peaks above it is left out and named; where nothing fits there is no record."""
+    monkeypatch.chdir(tmp_path)
+    Path("net.py").write_text(MODULE)
+    run = ("run", "--module", "net.py:make", "--set", "batch=64", "-s", "none", "-s", "remat")
+    run = (*run, *words, "--json", "-q", "--device-memory")
+    assert run_command([*run, "1GB"]) == 0
+    rows = json.loads(capsys.readouterr().out)["strategies"]
+    low, high = sorted(rows, key=lambda row: row["peak_bytes"])
+    assert run_command([*run, str(high["peak_bytes"] - 1)]) == 1
+    told = capsys.readouterr()
+    assert [row["strategy"] for row in json.loads(told.out)["strategies"]] == [low["strategy"]]
+    assert f"Error: {high['strategy']}: out of memory" in told.err
+    assert f"Error: {low['strategy']}: out of memory" not in told.err
+    assert run_command([*run, str(low["peak_bytes"] - 1)]) == 1
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert f"Error: {low['strategy']}: out of memory" in told.err
+
+
+@pytest.mark.long
+@pytest.mark.slow
+@NEEDS_TORCH
 def test_a_keyword_may_have_to_be_a_multiple(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
