@@ -10,8 +10,9 @@ lanes.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,25 +57,33 @@ def in_blocks(
     """
     is_large = out.size >= LARGE_ELEMENTS and scratch is not None
     elements = LARGE_BLOCK_BYTES // out.itemsize if is_large else BLOCK_ELEMENTS
-    is_flat = all(array.flags.c_contiguous for array in (out, *operands))
-    cut = _flat_blocks if is_flat else _blocks_along_an_axis
-    blocks = cut(kernel, (out, *operands), constants, elements)
-    rooms = [
-        [np.empty(blocks.elements, dtype) for dtype in scratch or ()]
-        for _ in range(MOST_LANES if is_large else 1)
-    ]
-    step, call = blocks.step, blocks.call
-
-    def take(lane: int, start: int, stop: int) -> None:
-        room = rooms[lane]
-        for first in range(start, stop, step):
-            call(first, min(first + step, stop), room)
-
-    if is_large and can_share(lanes):
-        share(take, parts_of(blocks.length, PART_BLOCKS * step), lanes)
+    blocks = _cut(kernel, (out, *operands), constants, elements)
+    if is_large:
+        rooms = [_room(blocks, scratch or ()) for _ in range(MOST_LANES)]
+        if can_share(lanes):
+            _on_lanes(blocks, rooms, lanes)
+        else:
+            _compute(blocks, 0, blocks.length, rooms[0])
     else:
-        take(0, 0, blocks.length)
+        _compute(blocks, 0, blocks.length, _room(blocks, scratch or ()))
     return out
+
+
+def _room(blocks: _Blocks, scratch: tuple[np.dtype[Any], ...]) -> list[FloatArray]:
+    return [np.empty(blocks.elements, dtype) for dtype in scratch]
+
+
+def _compute(blocks: _Blocks, start: int, stop: int, room: list[FloatArray]) -> None:
+    step = blocks.step
+    for first in range(start, stop, step):
+        blocks.call(first, min(first + step, stop), room)
+
+
+def _on_lanes(blocks: _Blocks, rooms: list[list[FloatArray]], lanes: int) -> None:
+    def take(lane: int, start: int, stop: int) -> None:
+        _compute(blocks, start, stop, rooms[lane])
+
+    share(take, parts_of(blocks.length, PART_BLOCKS * blocks.step), lanes)
 
 
 def parts_of(length: int, step: int) -> list[tuple[int, int]]:
@@ -82,55 +91,69 @@ def parts_of(length: int, step: int) -> list[tuple[int, int]]:
     return [(start, min(start + step, length)) for start in range(0, length, step)]
 
 
-class _Blocks(NamedTuple):
-    """How arrays are cut.
+@dataclass(slots=True)
+class _FlatBlocks:
+    """Contiguous arrays, cut as if each were of one axis.
 
     Attributes:
-        call: computes the block from where to where, given its scratch.
+        arrays: flat, what is written first.
+        filled: a block of each constant.
         length: what is cut.
         step: of it, what a block has.
         elements: the most that a block has.
     """
 
-    call: Callable[[int, int, list[FloatArray]], Any]
+    kernel: Callable[..., Any]
+    arrays: list[FloatArray]
+    filled: list[FloatArray]
     length: int
     step: int
     elements: int
 
-
-def _flat_blocks(
-    kernel: Callable[..., Any],
-    arrays: tuple[FloatArray, ...],
-    constants: tuple[FloatArray, ...],
-    elements: int,
-) -> _Blocks:
-    flat = [array.reshape(-1) for array in arrays]
-    filled = [filled_block(value.item(), value.dtype, elements) for value in constants]
-
-    def call(start: int, stop: int, room: list[FloatArray]) -> None:
-        whole = (*filled, *room)
-        if stop - start < elements:
-            whole = tuple(block[: stop - start] for block in whole)
-        kernel(*[array[start:stop] for array in flat], *whole)
-
-    return _Blocks(call, flat[0].size, elements, elements)
+    def call(self, start: int, stop: int, room: list[FloatArray]) -> None:
+        """Compute the block from where to where, given its scratch."""
+        whole = (*self.filled, *room)
+        if stop - start < self.elements:
+            whole = tuple([block[: stop - start] for block in whole])
+        self.kernel(*[array[start:stop] for array in self.arrays], *whole)
 
 
-def _blocks_along_an_axis(
+@dataclass(slots=True)
+class _AxisBlocks:
+    """Any arrays, cut along their longest axis; attributes as in `_FlatBlocks`."""
+
+    kernel: Callable[..., Any]
+    arrays: tuple[FloatArray, ...]
+    constants: tuple[FloatArray, ...]
+    before: tuple[slice, ...]
+    length: int
+    step: int
+    elements: int
+
+    def call(self, start: int, stop: int, room: list[FloatArray]) -> None:
+        """Compute the block from where to where, given its scratch."""
+        cut = [array[(*self.before, slice(start, stop))] for array in self.arrays]
+        first = cut[0]
+        shaped = [s[: first.size].reshape(first.shape) for s in room]
+        self.kernel(*cut, *self.constants, *shaped)
+
+
+_Blocks = _FlatBlocks | _AxisBlocks
+
+
+def _cut(
     kernel: Callable[..., Any],
     arrays: tuple[FloatArray, ...],
     constants: tuple[FloatArray, ...],
     elements: int,
 ) -> _Blocks:
     shape, size = arrays[0].shape, arrays[0].size
+    if all(array.flags.c_contiguous for array in arrays):
+        flat = [array.reshape(-1) for array in arrays]
+        filled = [filled_block(value.item(), value.dtype, elements) for value in constants]
+        return _FlatBlocks(kernel, flat, filled, size, elements, elements)
     axis = int(np.argmax(shape))
     length, before = shape[axis], (slice(None),) * axis
     across = max(1, size // max(1, length))
     step = max(1, elements // across)
-
-    def call(start: int, stop: int, room: list[FloatArray]) -> None:
-        cut = [array[(*before, slice(start, stop))] for array in arrays]
-        first = cut[0]
-        kernel(*cut, *constants, *[s[: first.size].reshape(first.shape) for s in room])
-
-    return _Blocks(call, length, step, step * across)
+    return _AxisBlocks(kernel, arrays, constants, before, length, step, step * across)
