@@ -251,6 +251,11 @@ def test_a_law_that_begins_later_is_the_one_that_counts() -> None:
             ("--device-memory", "1MB", "--module", "net.py:make", "--over", "depth", *SET),
             "--set depth and --over depth are about one keyword",
         ),
+        (("--device-memory", "1MB", "--function", "net.py:make"), "its MAKE takes no size"),
+        (
+            ("--device-memory", "1MB", "--function", "f.py:make", "--module", "net.py:make"),
+            "are two programs",
+        ),
     ],
 )
 def test_what_cannot_be_asked_is_refused(

@@ -12,13 +12,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ckptcli.cli.streams import Progress
-from ckptcli.errors import UsageError
 from ckptcli.sweep.fitting.answer import Peak, Refused
 
 if TYPE_CHECKING:
+    from ckptcli.cli.subjects.base import Growing
     from ckptcli.measure.row import Row
     from ckptcli.options.commands.fits import FitsOptions
-    from ckptcli.sweep.fitting.ladder import Sizes
     from ckptcli.sweep.result import PointResult
     from ckptcli.sweep.store import Store
     from ckptcli.sweep.tasks import Task
@@ -32,8 +31,6 @@ GROWTH = 4
 
 SHARE_OF_MEMORY = 0.5
 """Of what is available, for a module to be run for real."""
-
-OF_WORKLOADS = ("n", "layers", "batch", "steps", "chi")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,68 +57,16 @@ class PlannedPoint:
         return [] if self.word is None else list(dict.fromkeys([self.word, self.least_word]))
 
 
-def sizes_of(options: FitsOptions) -> Sizes:
-    """What is made larger.
-
-    Raises:
-        UsageError: nothing that this program has.
-    """
-    from ckptcli.sweep.fitting.ladder import Sizes
-
-    over, text = options.size.over, options.peers.module_text
-    if text is not None:
-        return Sizes(_keyword(text, over, options), options.size.multiple_of)
-    over = over or "n"
-    if over not in OF_WORKLOADS:
-        raise UsageError(
-            f"--over {over} is nothing that a workload has",
-            f"use one of {', '.join(OF_WORKLOADS)}, or --module with a keyword of its MAKE",
-        )
-    _check_taken(over, options)
-    return Sizes(over, options.size.multiple_of)
-
-
-def _check_taken(over: str, options: FitsOptions) -> None:
-    """Raises:
-    UsageError: the workload does not look at it.
-    """
-    from ckptcli.cli.programs import kind_of_workload
-    from ckptcli.options.effects import takes
-    from ckptcli.options.listing import options_of
-    from ckptcli.options.workload import WorkloadOptions
-
-    kind = kind_of_workload(options.program.workload_text)
-    (option,) = (option for option in options_of(WorkloadOptions) if option.name == over)
-    if not takes(kind, option):
-        raise UsageError(
-            f"--over {over} has no effect on {kind.title}", "name what its size depends on"
-        )
-
-
-def _keyword(text: str, over: str | None, options: FitsOptions) -> str:
-    from ckptcli.checkpoint.user_keywords import keywords_written
-    from ckptcli.options.keywords import keywords_in
-
-    if over is None:
-        taken = keywords_written(text)
-        known = f", of {', '.join(taken)}" if taken else ""
-        raise UsageError(
-            f"--module {text} does not say what is to be made larger",
-            f"give --over KEY, a keyword of MAKE{known}",
-        )
-    if over in keywords_in(options.inputs.keyword_texts):
-        raise UsageError(f"--set {over} and --over {over} are about one keyword", "leave out --set")
-    return over
-
-
 class Points:
     """Points of the sizes that are asked for."""
 
-    def __init__(self, options: FitsOptions, sizes: Sizes, store: Store, limit_bytes: int) -> None:
+    def __init__(
+        self, options: FitsOptions, growing: Growing, store: Store, limit_bytes: int
+    ) -> None:
         self.progress = Progress(options.notes.quiet)
         self.looks_at_values = not options.shapes.is_fake
         self._options = options
-        self._sizes = sizes
+        self._growing = growing
         self._store = store
         self._limit_bytes = limit_bytes
         self._done = 0
@@ -143,8 +88,8 @@ class Points:
     def peak(self, size: int, strategy: str) -> Peak | Refused:
         """The peak of one strategy at any size: by shapes where it may not fit the machine."""
         more = {"strategy_texts": (strategy,), "no_reference": True}
-        is_workload = self._options.peers.module_text is None
-        if is_workload or (self.looks_at_values and self._has_room(2 * self._limit_bytes)):
+        is_run = not self._growing.has_shapes
+        if is_run or (self.looks_at_values and self._has_room(2 * self._limit_bytes)):
             return self._one(size, more, strategy, True)
         by_shapes = self._one(size, more, strategy, False)
         if not self.looks_at_values or isinstance(by_shapes, Refused):
@@ -173,7 +118,7 @@ class Points:
     def plan(self, size: int) -> PlannedPoint | Refused:
         """What planning for a size says; of a module by shapes."""
         if size not in self._plans:
-            self._tell(f"plans, {self._sizes.over} = {size}")
+            self._tell(f"plans, {self._growing.over} = {size}")
             self._plans[size] = self._planned(size)
         return self._plans[size]
 
@@ -184,7 +129,7 @@ class Points:
         from ckptcli.sweep.measuring import plan_point
 
         more = {"device_memory": str(self._limit_bytes), "as_json": True, "quiet": True}
-        if self._options.peers.module_text is not None:
+        if self._growing.has_shapes:
             more["is_fake"] = True
         options = options_of(PlanOptions)
         known = {option.name for option in options}
@@ -232,7 +177,7 @@ class Points:
         return Peak(memory.ledger_peak_bytes, memory.ledger_peak_bytes + workspace_bytes, False)
 
     def _runs_in_ladder(self) -> bool:
-        if not self.looks_at_values or self._options.peers.module_text is None:
+        if not self.looks_at_values or not self._growing.has_shapes:
             return self.looks_at_values
         return self._has_room(GROWTH * self._ladder_bytes)
 
@@ -253,11 +198,7 @@ class Points:
         """The options of a point of this size, by name."""
         from ckptcli.options.listing import values_of
 
-        values, over = values_of(self._options), self._sizes.over
-        if self._options.peers.module_text is None:
-            return {**values, **more, over: size}
-        texts = (*values["keyword_texts"], f"{over}={size}")
-        return {**values, **more, "keyword_texts": texts}
+        return self._growing.at({**values_of(self._options), **more}, size)
 
     def ahead(self, sizes: Sequence[int]) -> None:
         """Measure these sizes of the ladder at once, one a core: they are asked for next."""
@@ -268,7 +209,7 @@ class Points:
         """The point; a wrong command line, which every size has, is an error."""
         tasks = self._tasks(size, more)
         self._carry_out(tasks)
-        self._tell(f"points, {self._sizes.over} = {size}")
+        self._tell(f"points, {self._growing.over} = {size}")
         (result,) = self._store.results(tasks)
         return result
 

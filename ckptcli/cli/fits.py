@@ -39,22 +39,25 @@ def command(options: FitsOptions, line: Line) -> int:
     ckpt fits --device-memory 80GB --over batch -n 4096   the batch
     ckpt fits --device-memory 24GB --module net.py:make --over batch --set depth=12 --fake
     """
-    from ckptcli.cli.fit_points import Points, sizes_of
+    from ckptcli.cli.fit_points import Points
     from ckptcli.cli.stops import Stops
+    from ckptcli.cli.subjects import subject_of
     from ckptcli.profiling.device_memory import limit_of
+    from ckptcli.sweep.fitting.ladder import Sizes
 
     limit_bytes = limit_of(options.limit.device_memory)
     if limit_bytes is None:
         raise UsageError("there is no limit to fit into", "give --device-memory, such as 80GB")
-    sizes = sizes_of(options)
+    growing = subject_of(options, line).growing(options)
+    sizes = Sizes(growing.over, options.size.multiple_of)
     with reader_may_leave(), store_of(options.results) as store, Stops(None) as stops:
-        points = Points(options, sizes, store, limit_bytes)
+        points = Points(options, growing, store, limit_bytes)
         try:
             fits = _Fits(options, sizes, points, limit_bytes).all()
         finally:
             points.progress.end()
         stops.measured()
-        _print(options, sizes, limit_bytes, fits)
+        _print(options, growing.title, sizes, limit_bytes, fits)
         return stops.exit_code or DONE
     return stops.exit_code
 
@@ -196,7 +199,9 @@ def _without_answer(strategy: str, why: str) -> Fit:
     return Fit(strategy, None, None, None, False, why=why)
 
 
-def _print(options: FitsOptions, sizes: Sizes, limit_bytes: int, fits: Sequence[Fit]) -> None:
+def _print(
+    options: FitsOptions, title: str, sizes: Sizes, limit_bytes: int, fits: Sequence[Fit]
+) -> None:
     if options.data.as_json:
         from ckptcli.cli.json_output import print_json
         from ckptcli.sweep.fitting.answer import fits_object
@@ -206,6 +211,5 @@ def _print(options: FitsOptions, sizes: Sizes, limit_bytes: int, fits: Sequence[
     from ckptcli.cli.screens import open_screen
     from ckptcli.report.fits_console import render_fits
 
-    title = options.peers.module_text or options.program.workload_text
     text = render_fits(title, sizes.over, limit_bytes, fits, open_screen(options.screen))
     click.echo(text, nl=False, color=True)

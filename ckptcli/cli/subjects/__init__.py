@@ -1,7 +1,7 @@
 """What a command line can be about, one file each: a class `SUBJECT` that says which words mean it.
 
-A file is all that `ckpt run`, `ckpt check`, `ckpt saved` and `ckpt plan` need of a further subject;
-the workload is meant where no other one is.
+A file is all that `ckpt run`, `ckpt check`, `ckpt saved`, `ckpt plan` and `ckpt fits` need of a
+further subject; the workload is meant where no other one is.
 """
 
 from __future__ import annotations

@@ -1,16 +1,16 @@
 """What a command line is about: a workload, a PyTorch module, a JAX function. One file each.
 
 A subject has a door for each command: what `ckpt run` measures of it, what `ckpt check` proves,
-what `ckpt saved` lists and what `ckpt plan` plans. How that is exported, printed, judged and turned
-into an exit code is none of its concern.
+what `ckpt saved` lists, what `ckpt plan` plans and what `ckpt fits` makes larger. How that is
+exported, printed, judged and turned into an exit code is none of its concern.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias
 
 from ckptcli.errors import UsageError
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from ckptcli.measure.rounds import Plan
     from ckptcli.measure.saved_list import SavedProgram
     from ckptcli.options.commands.check import CheckOptions
+    from ckptcli.options.commands.fits import FitsOptions
     from ckptcli.options.commands.plan import PlanOptions
     from ckptcli.options.commands.run import RunOptions
     from ckptcli.options.commands.saved import SavedOptions
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from ckptcli.report.screen import Screen
 
     SubjectOptions: TypeAlias = (
-        RunOptions | CheckOptions | SavedOptions | SweepOptions | PlanOptions
+        RunOptions | CheckOptions | SavedOptions | SweepOptions | PlanOptions | FitsOptions
     )
 
 Tell: TypeAlias = Callable[[str, int, int], None]
@@ -115,6 +116,30 @@ class Subject(Protocol):
         Raises:
             CkptError: there is nothing to plan, it cannot be opened, or fails.
         """
+
+    def growing(self, options: FitsOptions) -> Growing:
+        """What `ckpt fits` makes larger of it.
+
+        Raises:
+            UsageError: it has nothing by the name of --over, or nothing at all.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class Growing:
+    """What of a subject is made larger, and how its points are asked for.
+
+    Attributes:
+        title: what a reader calls the subject.
+        over: the name of what is made larger.
+        has_shapes: whether shapes alone tell its memory: what may not fit is not run then.
+        at: the options of a point by their names, from those of all and a size.
+    """
+
+    title: str
+    over: str
+    has_shapes: bool
+    at: Callable[[Mapping[str, Any], int], dict[str, Any]]
 
 
 class Planned(ABC):

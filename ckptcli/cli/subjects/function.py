@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from ckptcli.cli.streams import warn
-from ckptcli.cli.subjects.base import Planned, Profile, Tell
+from ckptcli.cli.subjects.base import Growing, Planned, Profile, Tell
 from ckptcli.errors import UsageError
 from ckptcli.options.effects import Kind
 from ckptcli.options.subjects import FUNCTION
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from ckptcli.measure.record import RunRecord
     from ckptcli.measure.saved_list import SavedProgram
     from ckptcli.options.commands.check import CheckOptions
+    from ckptcli.options.commands.fits import FitsOptions
     from ckptcli.options.commands.plan import PlanOptions
     from ckptcli.options.commands.run import RunOptions
     from ckptcli.options.commands.saved import SavedOptions
@@ -85,6 +86,12 @@ class FunctionSubject:
                 f"leave out --engine, or use {ENGINE}",
             )
         return planned_function(self.text, options, engines[0], tell)
+
+    def growing(self, options: FitsOptions) -> Growing:
+        raise UsageError(
+            f"--function {self.text} has nothing to be made larger: its MAKE takes no size",
+            "use --module with a keyword of its MAKE, or a workload",
+        )
 
 
 def _engines(text: str, names: Sequence[str]) -> Sequence[str]:

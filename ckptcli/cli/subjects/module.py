@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from ckptcli.cli.streams import warn
-from ckptcli.cli.subjects.base import Planned, Profile, Tell
+from ckptcli.cli.subjects.base import Growing, Planned, Profile, Tell
 from ckptcli.errors import UsageError
 from ckptcli.options.effects import Kind
 from ckptcli.options.subjects import MODULE
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ckptcli.measure.record import RunRecord
     from ckptcli.measure.saved_list import SavedProgram
     from ckptcli.options.commands.check import CheckOptions
+    from ckptcli.options.commands.fits import FitsOptions
     from ckptcli.options.commands.plan import PlanOptions
     from ckptcli.options.commands.run import RunOptions
     from ckptcli.options.commands.saved import SavedOptions
@@ -128,6 +129,35 @@ class ModuleSubject:
         from ckptcli.cli.module_plans import planned_module
 
         return planned_module(self.request, options, engines[0], tell)
+
+    def growing(self, options: FitsOptions) -> Growing:
+        over = _keyword(self.request.text, options.size.over, options.inputs.keyword_texts)
+
+        def at(values: Mapping[str, Any], size: int) -> dict[str, Any]:
+            return {**values, "keyword_texts": (*values["keyword_texts"], f"{over}={size}")}
+
+        return Growing(self.request.text, over, True, at)
+
+
+def _keyword(text: str, over: str | None, given: Sequence[str]) -> str:
+    """The keyword of `MAKE` that --over names.
+
+    Raises:
+        UsageError: none, or one that --set gives a value.
+    """
+    from ckptcli.checkpoint.user_keywords import keywords_written
+    from ckptcli.options.keywords import keywords_in
+
+    if over is None:
+        taken = keywords_written(text)
+        known = f", of {', '.join(taken)}" if taken else ""
+        raise UsageError(
+            f"--module {text} does not say what is to be made larger",
+            f"give --over KEY, a keyword of MAKE{known}",
+        )
+    if over in keywords_in(given):
+        raise UsageError(f"--set {over} and --over {over} are about one keyword", "leave out --set")
+    return over
 
 
 class ModuleProfile(Profile):

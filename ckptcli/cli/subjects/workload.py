@@ -13,17 +13,21 @@ from ckptcli.options.commands.saved import SavedOptions
 
 if TYPE_CHECKING:
     from ckptcli.cli.line import Line
-    from ckptcli.cli.subjects.base import Planned, Subject, SubjectOptions, Tell
+    from ckptcli.cli.subjects.base import Growing, Planned, Subject, SubjectOptions, Tell
     from ckptcli.cli.workload_profile import WorkloadProfile
     from ckptcli.measure.check import CheckedProgram
     from ckptcli.measure.saved_list import SavedProgram
     from ckptcli.options.commands.check import CheckOptions
+    from ckptcli.options.commands.fits import FitsOptions
     from ckptcli.options.commands.run import RunOptions
     from ckptcli.options.effects import Kind
     from ckptcli.peers.base import Engine
 
 JAX = "jax"
 """The engine in which a plan has a counterpart."""
+
+SIZES = ("n", "layers", "batch", "steps", "chi")
+"""What `ckpt fits` can make larger, if the workload looks at it."""
 
 
 class WorkloadSubject:
@@ -77,6 +81,34 @@ class WorkloadSubject:
 
         del tell
         return planned_workload(options, self._line, engines)
+
+    def growing(self, options: FitsOptions) -> Growing:
+        from ckptcli.cli.subjects.base import Growing
+
+        over = options.size.over or "n"
+        if over not in SIZES:
+            raise UsageError(
+                f"--over {over} is nothing that a workload has",
+                f"use one of {', '.join(SIZES)}, or --module with a keyword of its MAKE",
+            )
+        _check_taken(over, self.kind(options))
+        title = options.program.workload_text
+        return Growing(title, over, False, lambda values, size: {**values, over: size})
+
+
+def _check_taken(name: str, kind: Kind) -> None:
+    """Raises:
+    UsageError: the workload does not look at it.
+    """
+    from ckptcli.options.effects import takes
+    from ckptcli.options.listing import options_of
+    from ckptcli.options.workload import WorkloadOptions
+
+    (option,) = (option for option in options_of(WorkloadOptions) if option.name == name)
+    if not takes(kind, option):
+        raise UsageError(
+            f"--over {name} has no effect on {kind.title}", "name what its size depends on"
+        )
 
 
 SUBJECT: type[Subject] = WorkloadSubject

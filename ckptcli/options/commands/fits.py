@@ -10,6 +10,7 @@ from ckptcli.options.program import (
     BlockOptions,
     ConfigOptions,
     DeviceOptions,
+    FunctionOptions,
     GradientOptions,
     InputOptions,
     MemoryCheckOptions,
@@ -62,6 +63,10 @@ class FitsOptions(Options):
     program: ProgramOptions = group(ProgramOptions)
     workload: WorkloadOptions = group(WorkloadOptions)
     device: DeviceOptions = group(DeviceOptions)
+    function: FunctionOptions = group(
+        FunctionOptions,
+        function_text={"help": "A JAX function of your own is refused: its MAKE takes no size."},
+    )
     peers: PeerOptions = group(
         PeerOptions,
         engine_names={"help": "With --module: the library that the module is of, torch."},
