@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ckptcli.cli.model_plans import PlannedModel
 from ckptcli.cli.plan_limits import budget_bytes, check_asked, device_bytes, optimizer_notes
-from ckptcli.cli.subjects.base import Planned, Tell
+from ckptcli.cli.subjects.base import Tell
 
 if TYPE_CHECKING:
     from ckptcli.options.commands.plan import PlanOptions
     from ckptcli.peers.base import Engine
-    from ckptcli.planning.functions.plan import FunctionPlan
-    from ckptcli.report.screen import Screen
 
 
-def planned_function(
-    text: str, options: PlanOptions, engine: Engine, tell: Tell
-) -> PlannedFunction:
+def planned_function(text: str, options: PlanOptions, engine: Engine, tell: Tell) -> PlannedModel:
     """The plan for a function.
 
     Raises:
@@ -26,6 +21,7 @@ def planned_function(
         ProgramError: the function fails.
     """
     from ckptcli.profiling.function_plan import FunctionPlanRequest, measured_plan, plan_function
+    from ckptcli.report.function_plan import render_function_plan
 
     check_asked(options, f"--function {text}")
     request = FunctionPlanRequest(
@@ -39,31 +35,5 @@ def planned_function(
     plan, doubts = plan_function(request, tell)
     if options.recorded.run:
         plan = measured_plan(request, plan, engine, tell)
-    return PlannedFunction(plan, [*optimizer_notes(options), *doubts])
-
-
-@dataclass(frozen=True)
-class PlannedFunction(Planned):
-    """The plan for a function; see `Planned`."""
-
-    plan: FunctionPlan
-    notes: Sequence[str]
-
-    @property
-    def feasible(self) -> bool:
-        return self.plan.feasible
-
-    @property
-    def is_wrong(self) -> bool:
-        measured = self.plan.measured
-        return measured is not None and not (measured.within_budget and measured.gradients_equal)
-
-    def data(self) -> str:
-        from ckptcli.cli.json_output import json_text
-
-        return json_text(self.plan.to_json())
-
-    def render(self, screen: Screen) -> str:
-        from ckptcli.report.function_plan import render_function_plan
-
-        return render_function_plan(self.plan, screen)
+    notes = [*optimizer_notes(options), *doubts]
+    return PlannedModel(plan, notes, render_function_plan)

@@ -13,7 +13,8 @@ from ckptcli.planning.functions.search import Point
 from ckptcli.planning.problems.base import Number
 from ckptcli.report import cells
 from ckptcli.report.cells import Cell, Column
-from ckptcli.report.device_limit import least_device_sentence, limit_sentence
+from ckptcli.report.device_limit import limit_sentence
+from ckptcli.report.model_answer import answer_sentences
 from ckptcli.report.screen import Screen
 
 COLUMNS = (
@@ -59,24 +60,10 @@ def _sentences(plan: FunctionPlan) -> Iterator[str]:
 
 
 def _answer(plan: FunctionPlan) -> Iterator[str]:
-    if plan.budget is None:
-        yield f"{plan.title}: what every budget buys"
-        return
-    allowed = f"{plan.title} within {units.size(plan.budget)}"
-    best = plan.best
-    if best is None:
-        least = plan.found.lowest.peak_bytes
-        yield f"{allowed}: no checkpoint was found"
-        yield f"the smallest budget that one was found for is {units.size(least)} ({least} bytes)"
-        if plan.limit is not None:
-            yield least_device_sentence(plan.limit, least)
-        return
-    peak = f"peak {units.size(best.peak_bytes)} ({best.peak_bytes} bytes)"
-    if not plan.has_checkpoints:
-        yield f"{allowed}: {peak} without a checkpoint"
-        return
-    again = f"{_share(plan, best.cost)} {_COSTS[plan.cost_unit]}"
-    yield f"{allowed}: {peak} with {best.candidate.strategy}, {again} once more"
+    how, best = "", plan.best
+    if best is not None and plan.has_checkpoints:
+        how = f"{best.candidate.strategy}, {_share(plan, best.cost)} {_COSTS[plan.cost_unit]}"
+    return answer_sentences(plan, "checkpoint", plan.found.lowest.peak_bytes, how)
 
 
 def _looked_at(plan: FunctionPlan) -> Iterator[str]:

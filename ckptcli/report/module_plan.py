@@ -15,7 +15,8 @@ from ckptcli.planning.problems.base import Number
 from ckptcli.planning.snippet import Snippet
 from ckptcli.report import cells
 from ckptcli.report.cells import Cell, Column
-from ckptcli.report.device_limit import least_device_sentence, limit_sentence
+from ckptcli.report.device_limit import limit_sentence
+from ckptcli.report.model_answer import answer_sentences
 from ckptcli.report.screen import Screen
 
 BLOCKS = (
@@ -135,24 +136,10 @@ def _as_run_counts(plan: ModulePlan) -> str:
 
 
 def _answer(plan: ModulePlan) -> Iterator[str]:
-    if plan.budget is None:
-        yield f"{plan.title}: what every budget buys"
-        return
-    allowed = f"{plan.title} within {units.size(plan.budget)}"
-    best = plan.best
-    if best is None:
-        least = plan.lowest.peak_bytes
-        yield f"{allowed}: no set of blocks was found"
-        yield f"the smallest budget that one was found for is {units.size(least)} ({least} bytes)"
-        if plan.limit is not None:
-            yield least_device_sentence(plan.limit, least)
-        return
-    peak = f"peak {units.size(best.peak_bytes)} ({best.peak_bytes} bytes)"
-    if not best.chosen:
-        yield f"{allowed}: {peak} without a checkpoint"
-        return
-    again = _share(plan, plan.cost(best))
-    yield f"{allowed}: {peak} with {plan.strategy}, {again} {_COSTS[plan.cost_unit]} once more"
+    how, best = "", plan.best
+    if best is not None and best.chosen:
+        how = f"{plan.strategy}, {_share(plan, plan.cost(best))} {_COSTS[plan.cost_unit]}"
+    return answer_sentences(plan, "set of blocks", plan.lowest.peak_bytes, how)
 
 
 def _floor(plan: ModulePlan) -> Iterator[str]:

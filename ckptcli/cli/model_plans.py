@@ -1,0 +1,44 @@
+"""The answer of a `ckpt plan` for a model of the user's own, whatever library it is written for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ckptcli.cli.subjects.base import Planned
+
+if TYPE_CHECKING:
+    from ckptcli.planning.blocks.plan import ModulePlan
+    from ckptcli.planning.functions.plan import FunctionPlan
+    from ckptcli.report.screen import Screen
+
+
+@dataclass(frozen=True)
+class PlannedModel(Planned):
+    """A plan for checkpoints; see `Planned`.
+
+    Attributes:
+        render_plan: makes a screen of the plan.
+    """
+
+    plan: ModulePlan | FunctionPlan
+    notes: Sequence[str]
+    render_plan: Callable[[Any, Screen], str]
+
+    @property
+    def feasible(self) -> bool:
+        return self.plan.feasible
+
+    @property
+    def is_wrong(self) -> bool:
+        measured = self.plan.measured
+        return measured is not None and not (measured.within_budget and measured.gradients_equal)
+
+    def data(self) -> str:
+        from ckptcli.cli.json_output import json_text
+
+        return json_text(self.plan.to_json())
+
+    def render(self, screen: Screen) -> str:
+        return self.render_plan(self.plan, screen)
