@@ -118,3 +118,19 @@ def test_a_saved_run_becomes_a_page(
     assert "balanced: effective" in capsys.readouterr().out
     assert "<!DOCTYPE html>" in (tmp_path / "page.html").read_text()
     assert (tmp_path / "run.csv").read_text().startswith("strategy,phase")
+
+
+def test_runs_of_memory_alone_are_compared_without_times(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    words = ["run", "-n", "4", "-l", "1", "--memory-only", "-q"]
+    for name in ("base.json", "new.json"):
+        assert run_command([*words, "--export", name]) == 0
+    capsys.readouterr()
+    assert run_command(["compare", "base.json", "new.json"]) == 0
+    shown = capsys.readouterr().out
+    assert shown.count("no time verdict: a run has no times") == 1
+    assert "peak" in shown
+    for word in ("n/a", "unclear", "method", "forward "):
+        assert word not in shown

@@ -74,7 +74,7 @@ def _rows(entry: StrategyComparison) -> Iterator[tuple[Cell, ...]]:
     both = (entry.base, entry.new)
     scale = scale_of(row.estimate(phase) for row in both for phase in PHASES)
     for phase in PHASES:
-        if phase == "step" and not any(row.estimate(phase) for row in both):
+        if not any(row.estimate(phase) for row in both):
             continue
         times = [_split(time_text(row, phase, scale)) for row in both]
         yield (Cell(phase), *times, *_ratio(entry, phase))
@@ -127,12 +127,8 @@ def _gradients(identical: bool | None) -> str:
 
 def readings(comparison: RunComparison) -> Iterator[str]:
     """The verdict on each strategy's time, and what to know before believing it."""
-    for entry in comparison.strategies:
-        yield _verdict(entry)
-    for cap in comparison.caps:
-        yield f"unclear, since {cap}"
-    if not comparison.caps and comparison.unclear:
-        yield "where unclear: more --processes or --reps in both runs narrow the interval"
+    has_times = any(entry.ratios is not None for entry in comparison.strategies)
+    yield from _of_times(comparison) if has_times else ["no time verdict: a run has no times"]
     for name, strategies in (
         ("base", comparison.only_base),
         ("new run", comparison.only_new),
@@ -141,7 +137,17 @@ def readings(comparison: RunComparison) -> Iterator[str]:
             yield f"only in the {name}: {', '.join(strategies)}"
     for note in comparison.notes:
         yield f"note: {note}"
-    yield _method(comparison)
+    if has_times:
+        yield _method(comparison)
+
+
+def _of_times(comparison: RunComparison) -> Iterator[str]:
+    for entry in comparison.strategies:
+        yield _verdict(entry)
+    for cap in comparison.caps:
+        yield f"unclear, since {cap}"
+    if not comparison.caps and comparison.unclear:
+        yield "where unclear: more --processes or --reps in both runs narrow the interval"
 
 
 def _verdict(entry: StrategyComparison) -> str:
