@@ -16,8 +16,8 @@ UNKNOWN = "n/a"
 MOST_APART = 1000.0
 """How many times the least the largest time of a column may be, for both to have one unit."""
 
-_DECIMAL = ("B", "KB", "MB", "GB", "TB", "PB")
-_BINARY = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
+_DECIMAL = ("B", "KB", "MB", "GB", "TB", "PB", "EB")
+_BINARY = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 _DECIMAL_NUMBER = re.compile(r"-?[0-9]{1,1000}(\.[0-9]{0,100})?(e[+-]?[0-9]{1,3})?")
 _DURATIONS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 
@@ -37,15 +37,34 @@ def mebibytes(size_bytes: int | None) -> str:
 
 
 def size(size_bytes: int | None) -> str:
-    """The largest binary unit that gives a number of 1 or more, `4.0 KiB`."""
+    """The largest binary unit that gives 1 or more, `4.0 KiB`; beyond these `1e+30 B`."""
     if size_bytes is None:
         return UNKNOWN
+    if abs(size_bytes) >= 1024 ** len(_BINARY):
+        return _beyond(size_bytes)
     power = 0
     while power < len(_BINARY) - 1 and abs(size_bytes) >= 1024 ** (power + 1):
         power += 1
     if power == 0:
         return f"{size_bytes} B"
     return f"{size_bytes / 1024**power:.1f} {_BINARY[power]}"
+
+
+def _beyond(size_bytes: int) -> str:
+    """Three digits at most and a power of ten, of what no float may hold too."""
+    from decimal import Decimal  # on first use, which is seldom
+
+    return f"{Decimal(f'{Decimal(size_bytes):.2e}').normalize():e} B"
+
+
+def exact_size(size_bytes: int | None) -> str:
+    """The same, and what its rounding hides: `132.0 KiB (135172 bytes)`, `44 B`."""
+    known = size(size_bytes)
+    return (
+        known
+        if size_bytes is None or known == f"{size_bytes} B"
+        else f"{known} ({size_bytes} bytes)"
+    )
 
 
 def part(part_bytes: int, whole_bytes: int) -> str:

@@ -69,3 +69,22 @@ def test_a_column_of_times_has_one_form(
     for row in rows:
         for line in readings._time_readings(row, record):
             assert len(forms(line)) == 1, line
+
+
+@pytest.mark.parametrize(
+    ("size_bytes", "shown", "exact"),
+    [
+        (1, "1 B", "1 B"),
+        (1023, "1023 B", "1023 B"),
+        (135172, "132.0 KiB", "132.0 KiB (135172 bytes)"),
+        (2**62, "4.0 EiB", f"4.0 EiB ({2**62} bytes)"),
+        (10**30, "1e+30 B", f"1e+30 B ({10**30} bytes)"),
+        (10**400, "1e+400 B", f"1e+400 B ({10**400} bytes)"),
+    ],
+    ids=["one", "the last byte", "KiB", "EiB", "no unit", "no float"],
+)
+def test_a_size_of_any_magnitude_is_short_and_to_the_byte_where_asked(
+    size_bytes: int, shown: str, exact: str
+) -> None:
+    assert units.size(size_bytes) == shown
+    assert units.exact_size(size_bytes) == exact

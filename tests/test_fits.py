@@ -147,6 +147,12 @@ def test_what_does_not_grow_fits_at_every_size() -> None:
     assert "does not grow with layers" in answer.why
 
 
+def test_what_grows_to_beyond_every_size_that_is_looked_at_is_not_said_not_to_grow() -> None:
+    answer, measured = found(lambda n: Peak(36 * n * n, 36 * n * n), 10**30)
+    assert (answer.largest, answer.proven, measured) == (None, False, [])
+    assert answer.why == f"by law layers = {2**39} still fits; nothing larger is looked at"
+
+
 def test_a_program_that_is_large_at_any_size_is_looked_at_where_the_size_counts() -> None:
     """Parameters are most of it up to a batch of thousands: half a gigabyte, a constant law."""
     fixed, limit_bytes = 514 * 2**20, 24 * 10**9
@@ -373,3 +379,15 @@ def test_the_time_is_told_by_law(capsys: pytest.CaptureFixture[str]) -> None:
     screen = capsys.readouterr().out
     assert "by law" in screen
     assert "extrapolated" in screen
+
+
+def test_a_column_without_a_time_is_left_out_and_a_size_in_bytes_is_told_once(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    words = ["fits", "--device-memory", "100", "-l", "2", "--memory-only", "-s", "none", "-q"]
+    assert run_command([*words, "--no-plan", "--width", "200"]) == 0
+    screen = capsys.readouterr().out
+    assert "within 100 B\n" in screen
+    assert "time of a pass" not in screen
+    assert "44 B, " not in screen
+    assert "44 B" in screen

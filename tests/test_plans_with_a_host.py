@@ -235,3 +235,14 @@ def test_what_is_no_host_or_no_price_is_refused(
 def test_a_price_without_a_host_is_told(plan: Any, capsys: pytest.CaptureFixture[str]) -> None:
     assert run_command(["plan", *SMALL, "--transfer", "5", "--json"]) == 0
     assert "--transfer has no effect without --host-memory" in capsys.readouterr().err
+
+
+def test_a_rate_is_told_as_one_and_a_plan_that_does_not_fit_moves_nothing(
+    plan: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    price = ("--cost", "time", "--transfer", "25GB/s", "--host-memory", "3KiB")
+    assert plan("--budget", "1025", *price, "--width", "300") == 1
+    screen = capsys.readouterr().out
+    assert "within 1.0 KiB (1025 bytes): no plan was found" in screen
+    assert "nothing on the host, 3.0 KiB allowed; a move goes at 25 GB/s, each way" in screen
+    assert "at most nothing" not in screen

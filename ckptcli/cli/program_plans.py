@@ -266,5 +266,5 @@ class _Planning:
 
         graph = choice.problem.graph
         needed_bytes = graph.base_bytes + peak_bytes
-        needs = f"{what} of {graph.title} needs {units.size(needed_bytes)} ({needed_bytes} bytes)"
+        needs = f"{what} of {graph.title} needs {units.exact_size(needed_bytes)}"
         check_bytes(needed_bytes, needs, "give a smaller --budget", backend)

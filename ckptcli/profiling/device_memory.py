@@ -10,7 +10,7 @@ from ckptcli.errors import UsageError
 from ckptcli.measure.memory import Memory
 from ckptcli.measure.record import Failure
 from ckptcli.profiling.out_of_memory import PassOutOfMemory
-from ckptcli.units import parse_whole_bytes, size
+from ckptcli.units import exact_size, parse_whole_bytes
 
 
 def limit_of(text: str | None) -> int | None:
@@ -40,7 +40,7 @@ def check_limit(strategy: str, memory: Memory, limit_bytes: int | None) -> None:
     if limit_bytes is None or peak_bytes is None or live is None or peak_bytes <= limit_bytes:
         return
     message = (
-        f"a peak of {size(peak_bytes)} ({peak_bytes} bytes) does not fit in --device-memory of "
-        f"{size(limit_bytes)} ({limit_bytes} bytes)"
+        f"a peak of {exact_size(peak_bytes)} does not fit in --device-memory of "
+        f"{exact_size(limit_bytes)}"
     )
     raise PassOutOfMemory(Failure(strategy, "the memory pass", message, live))

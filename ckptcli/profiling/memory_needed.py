@@ -10,7 +10,7 @@ from ckptcli.backends.dtypes import DTYPES
 from ckptcli.checkpoint.strategies.base import Strategy
 from ckptcli.errors import OutOfMemoryError
 from ckptcli.measure.machine import available_bytes
-from ckptcli.units import size
+from ckptcli.units import exact_size
 from ckptcli.workloads.base import Workload
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def check_fits(
         names.append(RECORDED_UNDER)
     needed_bytes = workload.needed_bytes(names) + copies * workload.loaded_bytes
     among = f", parameters and input {copies + 1} times among them" if copies else ""
-    what = f"{workload.title} needs at least {_exact(needed_bytes)}{among}"
+    what = f"{workload.title} needs at least {exact_size(needed_bytes)}{among}"
     check_bytes(needed_bytes, what, workload.shrink_hint, backend)
 
 
@@ -56,13 +56,9 @@ def check_bytes(needed_bytes: int, what: str, hint: str, backend: Backend | None
     free_bytes = available_bytes() if free_bytes is None else free_bytes
     if free_bytes is not None and needed_bytes > free_bytes:
         raise OutOfMemoryError(
-            f"{what}, {_exact(free_bytes)} are available",
+            f"{what}, {exact_size(free_bytes)} are available",
             f"{hint}, or --no-memory-check to try all the same",
         )
-
-
-def _exact(size_bytes: int) -> str:
-    return f"{size(size_bytes)} ({size_bytes} bytes)"
 
 
 def _copies(

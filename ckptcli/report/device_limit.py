@@ -8,18 +8,23 @@ from ckptcli.planning.device_limit import DeviceLimit
 
 def limit_sentence(limit: DeviceLimit) -> str:
     """What is on the device beside a pass, and the budget that follows."""
-    device = f"--device-memory of {_exact(limit.device_bytes)}"
+    device = f"--device-memory of {units.exact_size(limit.device_bytes)}"
     if limit.taken_bytes >= limit.device_bytes:
         return f"{device} leaves nothing for a pass: {_taken(limit)} are there before it"
     return (
         f"{device} has {_taken(limit)} beside a pass; the budget is what remains, "
-        f"{_exact(limit.budget_bytes)}"
+        f"{units.exact_size(limit.budget_bytes)}"
     )
+
+
+def allowed_bytes(budget_bytes: int, is_feasible: bool) -> str:
+    """A budget; where nothing fits to the byte, since the smallest one may round to the same."""
+    return units.size(budget_bytes) if is_feasible else units.exact_size(budget_bytes)
 
 
 def least_device_sentence(limit: DeviceLimit, min_budget: int) -> str:
     """The smallest budget as the memory of a device."""
-    return f"as --device-memory that is {_exact(limit.taken_bytes + min_budget)}"
+    return f"as --device-memory that is {units.exact_size(limit.taken_bytes + min_budget)}"
 
 
 def _taken(limit: DeviceLimit) -> str:
@@ -27,7 +32,3 @@ def _taken(limit: DeviceLimit) -> str:
     if limit.optimizer:
         state = f"{units.size(limit.optimizer_bytes)} of {limit.optimizer}'s state"
     return f"{units.size(limit.base_bytes)} of {limit.base} and {state}"
-
-
-def _exact(size_bytes: int) -> str:
-    return f"{units.size(size_bytes)} ({size_bytes} bytes)"

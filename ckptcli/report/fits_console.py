@@ -18,7 +18,7 @@ def render_fits(
     title: str, over: str, limit_bytes: int, fits: Sequence[Fit], screen: Screen
 ) -> str:
     """The whole screen, ready to print."""
-    heading = f"{title}: the largest {shown_name(over)} within {units.size(limit_bytes)}"
+    heading = f"{title}: the largest {shown_name(over)} within {units.exact_size(limit_bytes)}"
     parts: list[str | Text | Drawn] = [screen.wrapped(heading), ""]
     parts += [screen.draw(_table(over, fits)), ""]
     parts += [screen.wrapped(line) for found in fits for line in _lines(over, found)]
@@ -26,15 +26,18 @@ def render_fits(
 
 
 def _table(over: str, fits: Sequence[Fit]) -> Table:
-    columns = (
+    columns = [
         Column("strategy", 0, "text"),
         Column(f"largest {shown_name(over)}", 0),
         Column("peak", 1),
         Column("peak at the next", 2),
         Column("known", 1, "text"),
         Column("time of a pass", 3),
-    )
-    return Table(columns, [_row(found) for found in fits], details_from=100)
+    ]
+    rows = [_row(found) for found in fits]
+    if all(found.time is None for found in fits):
+        columns, rows = columns[:-1], [row[:-1] for row in rows]
+    return Table(columns, rows, details_from=100)
 
 
 def _row(found: Fit) -> list[Cell]:
@@ -56,7 +59,8 @@ def _row(found: Fit) -> list[Cell]:
 
 def _size(size_bytes: int | None) -> Cell:
     """To the byte where there is room, since a byte decides."""
-    return Cell(units.size(size_bytes), "" if size_bytes is None else f"{size_bytes} B")
+    known, exact = units.size(size_bytes), f"{size_bytes} B"
+    return Cell(known, "" if size_bytes is None or known == exact else exact)
 
 
 def _lines(over: str, found: Fit) -> Iterator[str]:

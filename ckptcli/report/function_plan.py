@@ -108,7 +108,7 @@ def _measured(plan: FunctionPlan, measured: MeasuredFunction) -> str:
     if not measured.gradients_equal:
         equal = f"off by {measured.gradient_relative:.2g}, see `ckpt check --function`"
     return (
-        f"measured: peak {units.size(measured.peak_bytes)} ({measured.peak_bytes} bytes), {same}"
+        f"measured: peak {units.exact_size(measured.peak_bytes)}, {same}"
         f"{process}; {units.duration(measured.time_s)}{beside}; gradients are {equal}"
     )
 

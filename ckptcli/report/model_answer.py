@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from ckptcli import units
 from ckptcli.planning.blocks.plan import ModulePlan
 from ckptcli.planning.functions.plan import FunctionPlan
-from ckptcli.report.device_limit import least_device_sentence
+from ckptcli.report.device_limit import allowed_bytes, least_device_sentence
 
 
 def answer_sentences(
@@ -20,14 +20,13 @@ def answer_sentences(
     if plan.budget is None:
         yield f"{plan.title}: what every budget buys"
         return
-    allowed = f"{plan.title} within {units.size(plan.budget)}"
+    within = allowed_bytes(plan.budget, plan.best is not None)
+    allowed = f"{plan.title}, within {within}"
     if plan.best is None:
-        least = f"{units.size(least_bytes)} ({least_bytes} bytes)"
         yield f"{allowed}: no {nothing} was found"
-        yield f"the smallest budget that one was found for is {least}"
+        yield f"the smallest budget that one was found for is {units.exact_size(least_bytes)}"
         if plan.limit is not None:
             yield least_device_sentence(plan.limit, least_bytes)
         return
-    peak_bytes = plan.best.peak_bytes
-    peak = f"peak {units.size(peak_bytes)} ({peak_bytes} bytes)"
+    peak = f"peak {units.exact_size(plan.best.peak_bytes)}"
     yield f"{allowed}: {peak} {f'with {how} once more' if how else 'without a checkpoint'}"

@@ -168,7 +168,7 @@ def _measured(plan: ModulePlan) -> str:
         beside = f", {ratio:.2f} times none's with {again} of the forward once more"
     equal = "identical" if measured.gradients_equal else "DIFFER"
     return (
-        f"measured: peak {units.size(measured.peak_bytes)} ({measured.peak_bytes} bytes), of which "
+        f"measured: peak {units.exact_size(measured.peak_bytes)}, of which "
         f"{units.size(scratch)} beside tensors, whose peak is {same}; "
         f"{units.duration(measured.time_s)}"
         f"{beside}; gradients {equal}"

@@ -16,7 +16,7 @@ from ckptcli.planning.tape.measured import Measured
 from ckptcli.report import cells
 from ckptcli.report.cells import Cell, Column
 from ckptcli.report.counterpart import counterpart_code, counterpart_sentences
-from ckptcli.report.device_limit import least_device_sentence, limit_sentence
+from ckptcli.report.device_limit import allowed_bytes, least_device_sentence, limit_sentence
 from ckptcli.report.screen import Screen
 
 NAMED = (
@@ -61,7 +61,7 @@ def render_choice(
 def sentences(choice: Choice, measured: Measured | None) -> Iterator[str]:
     """The answer, what it covers, what limits it and what sets the floor."""
     plan, graph = choice.plan, choice.problem.graph
-    allowed = "" if plan.budget is None else f" within {units.size(plan.budget)}"
+    allowed = "" if plan.budget is None else f", within {allowed_bytes(plan.budget, plan.feasible)}"
     if not plan.feasible:
         yield f"{choice.problem.title}{allowed}: no plan was found"
     else:
@@ -69,7 +69,7 @@ def sentences(choice: Choice, measured: Measured | None) -> Iterator[str]:
         if plan.recomputed:
             again = f"{_share(plan.recomputed, choice)} of the forward pass"
         yield (
-            f"{choice.problem.title}{allowed}: peak {units.size(plan.peak)} ({plan.peak} bytes), "
+            f"{choice.problem.title}{allowed}: peak {units.exact_size(plan.peak)}, "
             f"{again} computed again{' or moved' if plan.host else ''}, by {plan.planner}"
         )
     if choice.time_s is not None:
@@ -122,14 +122,14 @@ def _host_sentence(choice: Choice) -> str:
     """What is on the host, and the price."""
     moving, plan, cost = choice.problem.moving, choice.plan, choice.problem.cost_name
     price = (
-        f"{units.size(round(1 / moving.byte_cost))} a second"
+        f"goes at {1e-9 / moving.byte_cost:g} GB/s"
         if cost == "time"
-        else f"{moving.byte_cost:g} {'operation' if cost == 'flops' else 'op'}"
+        else f"costs {moving.byte_cost:g} {'operation' if cost == 'flops' else 'op'}"
         f"{'' if moving.byte_cost == 1 else 's'} a byte"
     )
-    used = f"{units.size(plan.host)} ({plan.host} bytes)" if plan.host else "nothing"
+    used = f"at most {units.exact_size(plan.host)}" if plan.host else "nothing"
     allowed = units.size(moving.host_bytes)
-    return f"at most {used} on the host, {allowed} allowed; a move costs {price}, each way"
+    return f"{used} on the host, {allowed} allowed; a move {price}, each way"
 
 
 def _gradients(consumes: bool) -> str:
@@ -150,7 +150,7 @@ def _bounds(choice: Choice) -> Iterator[str]:
         yield f"limited by {'; '.join(choice.limited_by)}"
     if plan.min_budget is not None and not plan.feasible:
         known = "is" if plan.min_budget_proved else "that a plan was found for is"
-        yield f"the smallest budget {known} {units.size(plan.min_budget)} ({plan.min_budget} bytes)"
+        yield f"the smallest budget {known} {units.exact_size(plan.min_budget)}"
         if choice.limit is not None:
             yield least_device_sentence(choice.limit, plan.min_budget)
     floor = plan.floor
@@ -176,7 +176,7 @@ def _measured(choice: Choice, measured: Measured) -> str:
     equal = {True: "; gradients identical", False: "; gradients DIFFER", None: ""}
     within = "" if measured.within_budget else ", above the budget"
     return (
-        f"measured: peak {units.size(measured.peak_bytes)} ({measured.peak_bytes} bytes), "
+        f"measured: peak {units.exact_size(measured.peak_bytes)}, "
         f"{same}{within}{_on_host(choice, measured)}; {units.duration(measured.time_s)}{beside}"
         f"{equal[measured.gradients_equal]}"
     )
@@ -188,7 +188,7 @@ def _on_host(choice: Choice, measured: Measured) -> str:
         return ""
     host_bytes, predicted = measured.host_bytes, choice.plan.host
     same = "as predicted" if host_bytes == predicted else f"predicted {predicted} bytes"
-    return f"; on the host {units.size(host_bytes)} ({host_bytes} bytes), {same}"
+    return f"; on the host {units.exact_size(host_bytes)}, {same}"
 
 
 def _share(cost: Number, choice: Choice) -> str:

@@ -136,7 +136,7 @@ def check_feasible(choice: Choice) -> TapePlan:
     if choice.tape is not None:
         return choice.tape
     plan = choice.plan
-    allowed = f"{units.size(plan.budget)} ({plan.budget} bytes)"
+    allowed = units.exact_size(plan.budget)
     hint = None
     if plan.min_budget is not None:
         hint = f"the smallest budget that is known to be enough is {plan.min_budget} bytes"

@@ -192,7 +192,9 @@ class _Search:
         over, step = self._sizes.over, self._sizes.step
         low, high = self._bracket()
         if by_law is not None:
-            return f"its peak does not grow with {over} so that it would ever reach the limit"
+            if self._by_law_bytes(LARGEST, 0) == self._by_law_bytes(1, 0):
+                return f"its peak does not grow with {over}"
+            return f"by law {over} = {LARGEST // 2 * step} still fits; nothing larger is looked at"
         known = f"{over} = {low * step} fits" if low else f"no {over} was found to fit"
         known += "" if high is None else f", {over} = {high * step} does not"
         return f"its peak follows no polynomial in {over}; {known}. {self._why}".rstrip()
