@@ -273,3 +273,23 @@ def test_what_has_no_page_is_refused(
     assert run_command(["plan", *words]) == 2
     assert message in capsys.readouterr().err
     assert not list(Path().glob("p*.*"))
+
+
+def test_the_plot_says_what_its_marks_are(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_command(["plan", "-q", "-n", "8", "-l", "3", "--cost", "flops", "--pareto"]) == 0
+    legend = next(x for x in capsys.readouterr().out.splitlines() if x.startswith(" . a plan"))
+    told = {mark.strip()[0] for mark in legend.split(",")}
+    assert told == {".", "b", "n", "r", "s"}
+    assert "s segments or sqrt" in legend
+
+
+@pytest.mark.parametrize("kind", ["module", "function"])
+def test_the_plan_of_a_model_is_refused_with_the_strategy_that_it_is(
+    kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made = {"schema": "ckpt.plan/1", "kind": kind, "feasible": True, "strategy": "remat:only=0..1"}
+    (tmp_path / "plan.json").write_text(json.dumps(made))
+    assert run_command(["run", "-n", "8", "-s", f"plan:{tmp_path / 'plan.json'}"]) == 2
+    told = capsys.readouterr().err
+    assert f"is a plan for a {kind}" in told
+    assert "-s remat:only=0..1" in told

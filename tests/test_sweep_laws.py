@@ -23,7 +23,7 @@ from ckptcli.profiling.memory_pass import memory_pass
 from ckptcli.report.law_lines import law_lines
 from ckptcli.report.sweep_chart import panels
 from ckptcli.report.sweep_table import sentences, tables
-from ckptcli.sweep.laws.of_sweep import Laws, TimeLaw, byte_laws, laws_of
+from ckptcli.sweep.laws.of_sweep import ByteLaw, Found, Laws, TimeLaw, byte_laws, laws_of
 from ckptcli.sweep.laws.polynomial import recovered
 from ckptcli.sweep.laws.power import crossing, fitted, student
 from ckptcli.sweep.result import PointResult, SweepResult
@@ -133,6 +133,22 @@ def test_a_law_may_begin_later() -> None:
     assert where == ["layers >= 2"]
     assert law is not None
     assert law.polynomial.text == "8 layers n^2 + 16 n^2 + 4"
+
+
+def test_no_law_goes_on_from_a_single_value() -> None:
+    """Of two depths a line in the depth is unknown: each has a law, and none goes beyond it."""
+    known = {(k, b): 768 * k * b for k in (2, 3) for b in (16, 32, 64)}
+    found = byte_laws(("depth", "batch"), known)
+    texts = [(where, law.polynomial.text) for where, _, law in found if law is not None]
+    assert texts == [(["depth = 2"], "1536 batch"), (["depth = 3"], "2304 batch")]
+    assert [line.partition(":")[2] for line in law_lines(Laws([_saved(found[0])]))] == [
+        " depth = 2: saved = 1536 batch B: from 2 points, exact at 1 other"
+    ]
+
+
+def _saved(found: Found) -> ByteLaw:
+    where, names, law = found
+    return ByteLaw("saved_bytes", "none", where, names, law, 6)
 
 
 def test_times_that_follow_a_law_give_it_back() -> None:
@@ -277,3 +293,16 @@ def test_machines_of_one_name_are_told_apart() -> None:
     assert several.machines["a, another, 3 cores"] == "a, another, 3 cores"
     assert len(several.machines) == 2
     assert laws_of(several).of_times == []
+
+
+def test_a_figure_that_no_row_has_gets_no_table() -> None:
+    """As what is computed again of a module whose shapes alone are known."""
+    sweep = timed_sweep("a")
+    assert "recomputed" in [table.title for table in tables(sweep)]
+    for place, point in enumerate(sweep.points):
+        assert point.record is not None
+        rows = [replace(row, outcome=None) for row in point.record.rows]
+        sweep.points[place] = replace(point, record=replace(point.record, rows=rows))
+    titles = [table.title for table in tables(sweep)]
+    assert "total time" in titles
+    assert "recomputed" not in titles

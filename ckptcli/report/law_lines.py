@@ -19,7 +19,8 @@ def law_lines(laws: Laws) -> Iterator[str]:
 
 
 def _bytes(law: ByteLaw) -> str:
-    what = f"{law.strategy}: {_NAMES[law.metric]}{_at(law.where)}"
+    where = f"{', '.join(law.where)}: " if law.where else ""
+    what = f"{law.strategy}: {where}{_NAMES[law.metric]}"
     if law.found is None:
         names = ", ".join(map(shown_name, law.names))
         return f"{what} follows no polynomial in {names} that {law.places} points tell"

@@ -258,4 +258,12 @@ def _plot(choice: Choice, points: Sequence[Point]) -> list[str]:
         grid[PLOT_ROWS - 1 - round(up * (PLOT_ROWS - 1))][column] = point.name[:1] or "."
     left = f"{100 * top:.3g} % computed again"
     lines = [left, *("|" + "".join(row).rstrip() for row in grid), "+" + "-" * PLOT_COLUMNS]
-    return [*lines, f" peak {units.size(least)} to {units.size(most)}"]
+    return [*lines, f" peak {units.size(least)} to {units.size(most)}", f" {_legend(points)}"]
+
+
+def _legend(points: Sequence[Point]) -> str:
+    """What the marks are; strategies that differ in their arguments are one."""
+    names = sorted({point.name.partition(":")[0] for point in points if point.name})
+    letters = sorted({name[0] for name in names})
+    of_letter = (f"{one} {' or '.join(n for n in names if n[0] == one)}" for one in letters)
+    return ", ".join([". a plan", *of_letter])

@@ -74,7 +74,8 @@ def tables(sweep: SweepResult) -> Iterator[Table]:
 
 
 def _is_known(metric: Metric, measured: list[PointResult]) -> bool:
-    return any(metric.cell(row).text for point in measured for row in point.rows().values())
+    rows = (row for point in measured for row in point.rows().values())
+    return any(metric.cell(row).text not in ("", units.UNKNOWN) for row in rows)
 
 
 def _table(sweep: SweepResult, metric: Metric, measured: list[PointResult]) -> Table:

@@ -61,7 +61,17 @@ def read_plan_file(path: Path) -> TapePlan:
         )
     if not data.get("feasible"):
         raise UsageError(f"`{path}` is a plan that fits no budget", "give a larger --budget")
+    _check_is_of_a_program(path, data)
     return _plan(path, data)
+
+
+def _check_is_of_a_program(path: Path, data: dict[str, Any]) -> None:
+    """Plans of models are checkpoints that have a name already, and no actions of the tape."""
+    if (kind := data.get("kind")) in ("module", "function"):
+        raise UsageError(
+            f"`{path}` is a plan for a {kind}, and `-s plan:FILE` takes that of a program",
+            f"give its strategy: -s {data.get('strategy')}",
+        )
 
 
 def _plan(path: Path, data: dict[str, Any]) -> TapePlan:

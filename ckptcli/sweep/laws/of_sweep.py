@@ -151,10 +151,12 @@ def byte_laws(names: Sequence[str], known: Mapping[Place, int]) -> list[Found]:
 
 
 def _from_some_value(names: Sequence[str], known: Mapping[Place, int]) -> list[Found]:
-    """Without the smallest values of one variable, of which at least half stay."""
+    """Without the smallest values of one variable, of which at least half stay, and two: one value
+    tells nothing of those beyond it.
+    """
     for position, name in enumerate(names):
         values = sorted({place[position] for place in known})
-        for least in values[1 : len(values) // 2 + 1]:
+        for least in values[1 : min(len(values) // 2 + 1, len(values) - 1)]:
             kept = {place: count for place, count in known.items() if place[position] >= least}
             found = recovered(names, kept)
             if found is not None:
