@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ckptcli.measure.record import RunRecord
+from ckptcli.measure.rounds import Plan
 from ckptcli.measure.row import Passes, Row
+from ckptcli.profiling.profile import profile
 from ckptcli.report.console import render_run
 from ckptcli.report.progress_lines import Shown, new_lines, row_lines
 from ckptcli.report.screen import Screen
@@ -71,6 +73,17 @@ def test_a_row_with_only_a_reason_has_no_lines() -> None:
     lines, shown = new_lines(record, {}, verbose=True)
     assert not [line for line in lines if "torch" in line]
     assert set(shown) == {("ckpt", "none", ())}
+
+
+def test_memory_is_told_before_anything_is_timed() -> None:
+    seen: list[tuple[int, int]] = []
+
+    def finished(record: RunRecord) -> None:
+        assert all(row.memory is not None for row in record.rows)
+        seen.append((len(record.rows), record.rounds))
+
+    profile("silu", ["none", "balanced"], plan=Plan(2, 1), finished=finished)
+    assert seen == [(1, 0), (2, 0), (2, 0), (2, 1), (2, 2)]
 
 
 def test_the_screen_has_the_same_lines_in_the_same_wording() -> None:

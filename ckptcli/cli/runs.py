@@ -116,9 +116,10 @@ def _record(run: _Run, exports: Exports[RunRecord], stops: Stops) -> RunRecord:
         progress.tell(phase, done, most)
 
     def finished(partial: RunRecord) -> None:
-        exports.write(partial)
         progress.tell_lines(partial, options.details.verbose)
-        progress.estimate(_estimate(partial))
+        if partial.rounds:
+            exports.write(partial)
+            progress.estimate(_estimate(partial))
 
     reuse_freed_memory()
     notes = run.profile.before(stdout_is_data(options.export, options.data))

@@ -125,14 +125,17 @@ class Job:
             library=self.device.backend.library,
         )
 
-    def run_memory_passes(self, tell: Progress) -> None:
-        """One pass a strategy; what the engine warns of is noted once."""
+    def run_memory_passes(self, tell: Progress, passed: Callable[[], None]) -> None:
+        """One pass a strategy, `passed` is called after each; what the engine warns of is noted
+        once.
+        """
         workspace = self.device.backend.sees_kernel_memory and tracemalloc_is_exact()
         with engine_warnings() as told:
             try:
                 for done, strategy in enumerate(list(self.strategies)):
                     tell("memory", done, len(self.strategies))
                     self._run_memory_pass(strategy, workspace)
+                    passed()
                 if self.workload.replays:
                     self._run_replays(workspace, tell)
                 self._run_peer_passes(tell)
@@ -332,15 +335,18 @@ class Job:
     def run_rounds(self, tell: Progress, finished: Callable[[RunRecord], None] | None) -> Rounds:
         """The timed rounds, by the plan; begun anew without a strategy that does not fit."""
         while True:
-            names = [strategy.name for strategy in self.strategies]
             if self.stopped is not None:
-                empty: dict[str, list[Sample]] = {name: [] for name in names}
-                return Rounds(empty, self.plan.warmup, self.stopped, interrupted=True)
+                return self.no_rounds(self.stopped)
             try:
                 return self._run_rounds(tell, finished)
             except PassOutOfMemory as error:
                 failure = error.failures[0]
             self._leave_out(failure)
+
+    def no_rounds(self, why: str) -> Rounds:
+        """Rounds of which none is complete."""
+        empty: dict[str, list[Sample]] = {strategy.name: [] for strategy in self.strategies}
+        return Rounds(empty, self.plan.warmup, why, interrupted=True)
 
     def _run_rounds(self, tell: Progress, finished: Callable[[RunRecord], None] | None) -> Rounds:
         with warnings.catch_warnings():

@@ -55,7 +55,8 @@ def profile(
         config: settings to keep in the record.
         command: the command line to keep in the record.
         progress: told how far the profile is, never during a timed sample.
-        finished: gets the record so far after each complete round, marked partial.
+        finished: gets the record so far after each memory pass and each complete round, marked
+            partial.
 
     Ctrl-C during the timed rounds gives a record with the rounds that are complete, marked partial.
 
@@ -96,8 +97,13 @@ def carried_out(
         PassOutOfMemory: no strategy fits.
     """
     check_engines(job.engines, job.workload, job.device.backend)
+
+    def passed() -> None:
+        if finished is not None:
+            finished(job.record(job.no_rounds("nothing is timed so far"), True))
+
     with job.device.backend.quiet():
-        job.run_memory_passes(tell)
+        job.run_memory_passes(tell, passed)
         job.tell_spread()
         job.measure_process_peaks(tell)
         rounds = job.run_rounds(tell, finished)

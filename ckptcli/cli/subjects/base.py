@@ -48,7 +48,7 @@ class Measurement:
         threshold: a time ratio within this of 1 is `same`.
         config, command: the settings and the command line to keep in the record.
         tell: gets a phase and how many of how many steps are done; never during a timed sample.
-        finished: gets the record so far after each complete round, marked partial.
+        finished: gets the record so far whenever there is more of it, marked partial.
     """
 
     plan: Plan
