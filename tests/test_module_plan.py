@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ckptcli.cli.main import run_command
-from ckptcli.units import size
+from ckptcli.units import UNKNOWN, size
 from tests.backend_kit import NEEDS_TORCH
 from tests.test_torch_blocks import CASES, LLAMA, NEEDS_TRANSFORMERS
 from tests.torch_modules import profiled
@@ -203,6 +203,16 @@ def test_shapes_give_the_plan_of_a_real_run(capsys: pytest.CaptureFixture[str], 
     assert [block["time_s"] for block in fake["blocks"]] == [None] * 3
     flops = 3 * [2 * 64 * 16 * 64 * 2]
     assert [block["flops"] for block in fake["blocks"]] == flops
+
+
+def test_shapes_alone_have_no_column_of_times(
+    capsys: pytest.CaptureFixture[str], small: str
+) -> None:
+    assert run_command(["plan", "--module", small, "--pareto", "--fake", "-q"]) == 0
+    screen = capsys.readouterr().out
+    (head,) = [line.split() for line in screen.splitlines() if line.startswith("block ")]
+    assert head == ["block", "holds", "frees", "forward", "peak", "alone"]
+    assert UNKNOWN not in screen
 
 
 def test_below_the_floor_it_ends_with_1_and_says_what_is_there(

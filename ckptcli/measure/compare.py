@@ -210,7 +210,7 @@ def _processes(count: int) -> str:
     return f"{count} process{'' if count == 1 else 'es'}"
 
 
-_ADVICE = f"ckpt run --processes {ENOUGH_PROCESSES}"
+_ADVICE = f"--processes {ENOUGH_PROCESSES}"
 
 
 def _machine_cap(differences: Sequence[Difference]) -> str:

@@ -191,7 +191,12 @@ def _blocks(plan: ModulePlan) -> cells.Table:
         [Cell(text) for text in _block(plan, block, flops, place in chosen)]
         for place, block in enumerate(plan.blocks)
     ]
-    return cells.Table(BLOCKS, rows)
+    if any(block.time_s is not None for block in plan.blocks):
+        return cells.Table(BLOCKS, rows)
+    shown = [place for place, column in enumerate(BLOCKS) if column.name != "time"]
+    return cells.Table(
+        [BLOCKS[place] for place in shown], [[row[place] for place in shown] for row in rows]
+    )
 
 
 def _block(plan: ModulePlan, block: Block, flops: Number, is_chosen: bool) -> Sequence[str]:
