@@ -29,11 +29,25 @@ from ckptcli.planning.whole.staged import (
 )
 from ckptcli.planning.whole.whole_units import units_for
 
-EFFORT = 10.0
-"""In the solver's own count of its work, about seconds; it is the same on every machine."""
+EFFORT = 25.0
+"""Over all values, in the solver's own count of its work, the same on every machine. Each way to
+search may use it up; a unit is seconds where there are few values, a minute where there are more
+than a hundred."""
 
 WORKERS = 8
 """Ways to search that take turns."""
+
+LEFT_OUT = (
+    "max_lp",
+    "pseudo_costs",
+    "reduced_costs",
+    "scheduling_intervals_lns",
+    "scheduling_precedences_lns",
+)
+"""Ways that take ten seconds for what they count as a twentieth of a unit."""
+
+HINT_EFFORT = 1.0
+"""To complete what is suggested; propagation alone does it, in a hundredth."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,18 +122,43 @@ class Retention:
         """The cheapest within the effort, begun from the hint."""
         if hint is not None:
             self._suggest(hint)
-        solver = self._cp.CpSolver()
-        parameters = solver.parameters
-        parameters.max_deterministic_time = EFFORT
-        parameters.max_time_in_seconds = seconds_of(deadline)
-        parameters.num_workers = WORKERS
-        parameters.interleave_search = True
-        parameters.random_seed = 1
-        parameters.catch_sigint_signal = False
-        status = interruptible(lambda: solver.solve(self._model), solver.stop_search)
+            self._complete(deadline)
+        solver = self._solver(deadline, EFFORT / max(1, len(self._intervals)), WORKERS)
+        solver.parameters.interleave_search = True
+        solver.parameters.ignore_subsolvers.extend(LEFT_OUT)
+        status = self._solve(solver)
         if status in (self._cp.OPTIMAL, self._cp.FEASIBLE):
             return Searched(self._answer(solver), status == self._cp.OPTIMAL)
         return Searched(None, status == self._cp.INFEASIBLE)
+
+    def _solver(self, deadline: Deadline, effort: float, workers: int) -> Any:
+        solver = self._cp.CpSolver()
+        parameters = solver.parameters
+        parameters.max_deterministic_time = effort
+        parameters.max_time_in_seconds = seconds_of(deadline)
+        parameters.num_workers = workers
+        parameters.random_seed = 1
+        parameters.catch_sigint_signal = False
+        return solver
+
+    def _solve(self, solver: Any) -> Any:
+        return interruptible(lambda: solver.solve(self._model), solver.stop_search)
+
+    def _complete(self, deadline: Deadline) -> None:
+        """Suggest a value of every variable, where what is suggested is possible.
+
+        From a part of an answer each worker would first look for one in its own way, which takes
+        most of the effort.
+        """
+        solver = self._solver(deadline, HINT_EFFORT, 1)
+        solver.parameters.fix_variables_to_their_hinted_value = True
+        solver.parameters.stop_after_first_solution = True
+        if self._solve(solver) not in (self._cp.OPTIMAL, self._cp.FEASIBLE):
+            return
+        values = solver.response_proto.solution
+        self._model.clear_hints()
+        for index, value in enumerate(values):
+            self._model.add_hint(self._model.get_int_var_from_proto_index(index), value)
 
     def _of(self, v: int, value: Value, most: int, below: Number | None) -> list[Interval]:
         """The intervals of a value."""
@@ -262,41 +301,21 @@ class Retention:
         return without_waste(self._staged, Answer(frozenset(held), tuple(places)))
 
     def _suggest(self, hint: Answer) -> None:
-        """Begin from an answer; what this form cannot say of it is left out."""
-        ends = self._ends(hint)
+        """Begin from an answer; what this form cannot say of it is left out.
+
+        Where intervals end follows from where they begin, so that the completion says it.
+        """
+        starts: list[list[int]] = [[] for _ in self._intervals]
+        for stage, v in hint.made:
+            starts[v].append(self.slot(stage, v))
         for v, (first, *others) in enumerate(self._intervals):
-            known = ends[v]
             if not first.is_made:
                 self._model.add_hint(first.is_there, v in hint.held)
-            if 0 in known or first.is_made:
-                self._hint_end(first, known.pop(min(known)))
-            for interval, start in zip(others, known):
-                self._model.add_hint(interval.start, start)
-                self._hint_end(interval, known[start])
+            known = sorted(starts[v])
             for i, interval in enumerate(others):
                 self._model.add_hint(interval.is_there, i < len(known))
-
-    def _hint_end(self, interval: Interval, end: int) -> None:
-        if not isinstance(interval.end, int):
-            self._model.add_hint(interval.end, end)
-
-    def _ends(self, hint: Answer) -> list[dict[int, int]]:
-        """Of each value, the start of each interval -> its last use."""
-        values = self._staged.values
-        ends: list[dict[int, int]] = [{} for _ in values]
-        for v in hint.held:
-            ends[v][0] = 0
-        made = {self.slot(stage, v): values[v].parents for stage, v in hint.made}
-        made |= {self.slot(v.first, i): v.parents for i, v in enumerate(values) if v.first >= 0}
-        made |= {slot: moment.needs for slot, moment in self._all_moments()}
-        for slot in sorted(made):
-            for value in made[slot]:
-                if ends[value]:
-                    ends[value][next(reversed(ends[value]))] = slot
-            number = (slot - 1) % self._width
-            if number < len(values):
-                ends[number][slot] = slot
-        return ends
+                if i < len(known):
+                    self._model.add_hint(interval.start, known[i])
 
 
 def _sizes(staged: Staged) -> Iterator[int]:
