@@ -54,6 +54,7 @@ def by_hand(workload: SiluWorkload) -> Callable[[], object]:
 def replay(show: Show, rounds: int = 301) -> None:
     """Prints the ratios of 64 layers of n = 16."""
     workload, backend = SiluWorkload(layers=64, n=16), open_backend("numpy")
+    backend.limit_threads(1)
     subjects: dict[str, Callable[[], object]] = {"by hand": by_hand(workload)}
     for name in ("none", "balanced"):
         tape = open_pass(workload, parse_strategy(name), backend)
