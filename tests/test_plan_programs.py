@@ -293,3 +293,33 @@ def test_the_plan_of_a_model_is_refused_with_the_strategy_that_it_is(
     told = capsys.readouterr().err
     assert f"is a plan for a {kind}" in told
     assert "-s remat:only=0..1" in told
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "program",
+    [
+        SMALL,
+        ("-n", "16", "-l", "5", "--consume-grads"),
+        pytest.param(("--workload", f"{EXAMPLES / 'mlp.py'}:make"), marks=pytest.mark.long),
+        pytest.param(("--workload", f"{EXAMPLES / 'recurrent.py'}:make"), marks=pytest.mark.long),
+    ],
+    ids=["kept", "consumed", "mlp", "recurrent"],
+)
+def test_a_smaller_budget_never_measures_a_higher_peak(
+    program: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["plan", "-q", *program, "--json", "--run", "--budget"]
+    assert run_command([*words, "1GB"]) == 0
+    whole = printed(capsys)["measured"]["peak_bytes"]
+    peaks = [whole]
+    for share in (0.9, 0.8, 0.7, 0.6, 0.5, 0.4):
+        if run_command([*words, str(int(share * whole))]) == 1:
+            capsys.readouterr()
+            break
+        measured = printed(capsys)["measured"]
+        assert measured["within_budget"]
+        assert measured["gradients_equal"]
+        peaks.append(measured["peak_bytes"])
+    assert len(peaks) > 2
+    assert peaks == sorted(peaks, reverse=True)
