@@ -14,7 +14,7 @@ from tests.backend_kit import NEEDS_TORCH
 from tests.test_torch_blocks import CASES, LLAMA, NEEDS_TRANSFORMERS
 from tests.torch_modules import profiled
 
-pytestmark = NEEDS_TORCH
+pytestmark = [NEEDS_TORCH, pytest.mark.thinned(3)]
 
 SMALL = """
 import torch
