@@ -86,7 +86,7 @@ class Account(StorageLedger):
         """The storage that made the peak."""
         self.work = Work()
         self._outside = FORWARD
-        self._is_building = self._is_differentiated = False
+        self._backward_is = ""
         self._forward_ends: list[int] = []
         self._op = self._why = ""
         self._owners: dict[int, str] = {}
@@ -132,22 +132,15 @@ class Account(StorageLedger):
             self._outside = FORWARD
 
     @contextmanager
-    def building(self) -> Iterator[None]:
-        """Inside, a backward pass is part of what the loss is made of."""
-        before, self._is_building = self._is_building, True
+    def backward_is(self, phase: str) -> Iterator[None]:
+        """Inside, a backward pass is the forward's, since the loss is made of it, or backward's
+        though all its ops are recorded.
+        """
+        before, self._backward_is = self._backward_is, phase
         try:
             yield
         finally:
-            self._is_building = before
-
-    @contextmanager
-    def differentiated(self) -> Iterator[None]:
-        """Inside runs a backward pass whose ops are all recorded."""
-        before, self._is_differentiated = self._is_differentiated, True
-        try:
-            yield
-        finally:
-            self._is_differentiated = before
+            self._backward_is = before
 
     def bytes_by_why(self, tick: int) -> dict[str, int]:
         """What was live at a tick, by what it is; bytes."""
@@ -170,9 +163,9 @@ class Account(StorageLedger):
     @property
     def phase(self) -> str:
         """The part of the pass that runs now."""
-        if self._is_building or torch._C._current_graph_task_id() == _OUTSIDE:
+        if self._backward_is == FORWARD or torch._C._current_graph_task_id() == _OUTSIDE:
             return self._outside
-        records = torch.is_grad_enabled() and not self._is_differentiated
+        records = torch.is_grad_enabled() and self._backward_is != BACKWARD
         return RECOMPUTE if records or self.paths.running else BACKWARD
 
     def born(self, key: int, tensor: torch.Tensor) -> None:

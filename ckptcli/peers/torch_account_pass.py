@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from ckptcli.measure.memory import Memory, PhaseMemory
-from ckptcli.peers.torch_account import Account
+from ckptcli.peers.torch_account import FORWARD, Account
 from ckptcli.peers.torch_holders import HolderAccount
 from ckptcli.peers.torch_ledger import counted
 from ckptcli.peers.torch_module import ModuleNetwork
@@ -61,7 +61,7 @@ class _Counted:
         return found
 
     def _forward(self) -> torch.Tensor:
-        with self._account.building():
+        with self._account.backward_is(FORWARD):
             loss = self._network.forward()
         self._account.are([loss], "output")
         self._account.end_forward()

@@ -28,7 +28,7 @@ from torch.utils._pytree import tree_leaves
 
 from ckptcli.measure.module_saved import ModuleSaved
 from ckptcli.measure.saved_list import SavedList, SavedTotal
-from ckptcli.peers.torch_account import FORWARD, STEP, Account
+from ckptcli.peers.torch_account import BACKWARD, FORWARD, STEP, Account
 from ckptcli.peers.torch_graph import held_by_steps
 from ckptcli.peers.torch_ledger import counting
 from ckptcli.peers.torch_optimizer import state_of
@@ -179,17 +179,17 @@ class ScriptLedger(Account):
         """In place of `torch.autograd.backward` and `grad`, whose first argument are the roots; one
         inside another is a checkpoint's, and a gradient that is differentiated is the forward's.
         """
-        if self._is_building or self.phase not in (FORWARD, STEP):
+        if self._backward_is or self.phase not in (FORWARD, STEP):
             return backward(*given, **named)
         place = _BACKWARD[name]
         is_recorded = named.get("create_graph", given[place] if len(given) > place else False)
         if is_recorded and name == _GRAD:
-            with self.building():
+            with self.backward_is(FORWARD):
                 return backward(*given, **named)
         roots = given[0] if given else named.get("tensors", named.get("outputs"))
         self._was_there(self._gradients(), "gradient of a parameter")
         self._end_forward([leaf for leaf in tree_leaves(roots) if torch.is_tensor(leaf)])
-        with self.differentiated() if is_recorded else nullcontext():
+        with self.backward_is(BACKWARD) if is_recorded else nullcontext():
             result = backward(*given, **named)
         self.are(self._gradients(), "gradient of a parameter")
         return result
