@@ -10,10 +10,9 @@ Invariant: nothing is computed; candidates are what `-s` of `ckpt run --function
 from __future__ import annotations
 
 import os
-import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from itertools import combinations
 from types import FrameType
@@ -27,6 +26,7 @@ from ckptcli.peers.jax_operations import executed, operations_of
 from ckptcli.peers.jax_places import user_functions
 from ckptcli.peers.jax_saved import names_in
 from ckptcli.peers.jax_trial import traced
+from ckptcli.peers.python_calls import calls_told
 from ckptcli.planning.functions.search import Candidate
 
 POLICIES = "jax.checkpoint_policies"
@@ -158,15 +158,9 @@ class _Counts:
     def __init__(self) -> None:
         self.calls: Counter[tuple[str, str]] = Counter()
 
-    @contextmanager
-    def counted(self) -> Iterator[None]:
+    def counted(self) -> AbstractContextManager[None]:
         """Inside, calls are counted."""
-        before = sys.getprofile()
-        sys.setprofile(self._told)
-        try:
-            yield
-        finally:
-            sys.setprofile(before)
+        return calls_told(self._told)
 
     def _told(self, frame: FrameType, event: str, argument: Any) -> None:
         del argument

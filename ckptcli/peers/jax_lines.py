@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import itertools
 import os
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from itertools import groupby
@@ -35,6 +34,7 @@ from ckptcli.peers.jax_evaluate import (
     is_checkpoint,
     is_literal,
 )
+from ckptcli.peers.python_calls import calls_told
 
 MARK, PLACE = "ckpt_call_", "ckpt_place_"
 
@@ -57,12 +57,10 @@ class Calls:
     @contextmanager
     def marked(self) -> Iterator[None]:
         """Inside, calls are marked."""
-        before = sys.getprofile()
-        sys.setprofile(self._told)
         try:
-            yield
+            with calls_told(self._told):
+                yield
         finally:
-            sys.setprofile(before)
             while self._open:
                 self._open.pop()[1].__exit__(None, None, None)
 
