@@ -221,16 +221,17 @@ def test_an_interrupt_before_a_program_has_anything_keeps_those_before() -> None
 
 
 def test_finished_gets_what_is_complete_so_far() -> None:
+    """Of each round only where telling takes a small share of the time."""
     seen: list[tuple[int, bool]] = []
 
     def finished(record: RunRecord) -> None:
         seen.append((len(record.rows), record.partial))
         record_json(record)
 
-    profile_points(planned(), surroundings(), silent, finished)
+    record = profile_points(planned(), surroundings(), silent, finished)
     rows = [count for count, _ in seen]
     assert rows == sorted(rows)
-    assert rows[-1] == 6
+    assert 1 <= rows[0] <= rows[-1] <= len(record.rows) == 6
     assert all(partial for _, partial in seen)
 
 
