@@ -29,6 +29,9 @@ MOST_LANES = 2
 Part = tuple[int, int]
 """From where to where."""
 
+Call = Callable[[int, int, int], object]
+"""Gets the lane, and the part from where to where."""
+
 _KINDS = {
     "divide by zero": "divide",
     "overflow": "over",
@@ -77,8 +80,8 @@ class _Found:
 class _Shared:
     """One call, of which helpers take parts too."""
 
-    def __init__(self, call: Callable[[int, int, int], object], parts: Iterable[Part]) -> None:
-        self.call: Callable[[int, int, int], object] | None = call
+    def __init__(self, call: Call, parts: Iterable[Part]) -> None:
+        self.call: Call | None = call
         self.parts = deque(parts)
         self.asked: dict[str, Any] = dict(np.geterr())
         self.found = _Found()
@@ -88,18 +91,18 @@ class _Shared:
     def help(self, helper: int) -> None:
         """Take parts in a helper's thread, unless the call has ended."""
         with self.busy[helper]:
-            if self.call is not None:
-                self._take_parts(helper + 1)
+            self._take_parts(self.call, helper + 1)
 
-    def finish(self) -> None:
+    def finish(self, call: Call) -> None:
         """Take parts in the caller's thread, and wait for those that helpers have taken."""
         try:
-            self._take_parts(0)
+            self._take_parts(call, 0)
         finally:
             self.parts.clear()
+            self.call = None  # before it waits: whoever comes later finds nothing to do
             for lock in self.busy:
                 with lock:
-                    self.call = None
+                    pass
         error, self.error = self.error, None
         try:
             if error is not None:
@@ -107,10 +110,10 @@ class _Shared:
         finally:
             del error  # whose frames refer to what was computed with, and this one to it
 
-    def _take_parts(self, lane: int) -> None:
+    def _take_parts(self, call: Call | None, lane: int) -> None:
+        if call is None:
+            return
         modes = {kind: "ignore" if mode == "ignore" else "log" for kind, mode in self.asked.items()}
-        call = self.call
-        assert call is not None
         try:
             with np.errstate(call=self.found, **modes):  # type: ignore[arg-type]
                 while self.parts:
@@ -179,9 +182,7 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forget_helpers)
 
 
-def share(
-    call: Callable[[int, int, int], object], parts: Iterable[Part], lanes: int, level: int = 1
-) -> None:
+def share(call: Call, parts: Iterable[Part], lanes: int, level: int = 1) -> None:
     """Call `call(lane, start, stop)` for every part, on so many lanes at once.
 
     `level` is how many frames up a warning belongs.
@@ -192,6 +193,6 @@ def share(
     """
     shared = _Shared(call, parts)
     _helpers.ask(shared, min(lanes, len(shared.parts), MOST_LANES) - 1)
-    shared.finish()
+    shared.finish(call)
     if shared.found.sentences:
         shared.tell(level + 1)
