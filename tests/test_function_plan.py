@@ -154,6 +154,7 @@ def test_sets_of_names_are_few() -> None:
     assert len(many) == len(set(many)) == MOST_SETS
     assert tuple("abcdefgh") in many
     assert (sets_left_out("abc"), sets_left_out("abcdefgh")) == (0, 255 - MOST_SETS)
+    assert len(name_sets([f"layer {i}" for i in range(200)])) == MOST_SETS, "of 2^200"
 
 
 @pytest.fixture
@@ -219,6 +220,31 @@ def test_a_budget_gets_names_and_code_that_jax_itself_finds_within_it(
     words = ("--device-memory", str(device), "--optimizer", "adam")
     on_it = planned(capsys, "net.py:make", *words)
     assert (on_it["budget"], on_it["strategy"]) == (nothing["peak"], nothing["strategy"])
+
+
+@NEEDS_JAX
+@pytest.mark.parametrize(
+    ("written", "header"),
+    [
+        ("def layer(w, h): return h @ w", "def layer(w, h): return h @ w"),
+        ("def layer(w, h):  # one: layer\n    return h @ w", "def layer(w, h):  # one: layer"),
+        ("def layer(\n    w,\n    h,\n):\n    return h @ w", "def layer(\n    w,\n    h,\n):"),
+    ],
+)
+def test_a_decorator_stands_above_the_lines_that_it_is_for(
+    written: str, header: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And none of what follows is taken for them."""
+    from ckptcli.peers.jax_checkpoint_code import ways
+    from ckptcli.peers.jax_function import load_function
+
+    monkeypatch.chdir(tmp_path)
+    made = (
+        "def make():\n    return (lambda w, x: layer(w, x).sum()), jnp.ones((4, 4)), jnp.ones(4)\n"
+    )
+    Path("net.py").write_text(f"import jax.numpy as jnp\n\n\n{written}\n\n\n{made}")
+    first, *_ = ways(load_function("net.py:make"), Candidate("remat", "net.py:layer"))
+    assert first.snippet.code == f"import jax\n\n\n@jax.checkpoint\n{header}\n"
 
 
 @NEEDS_JAX

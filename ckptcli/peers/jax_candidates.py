@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, islice
 from types import FrameType
 from typing import Any
 
@@ -22,7 +22,7 @@ from ckptcli.checkpoint.user_code import is_users_file
 from ckptcli.errors import UsageError
 from ckptcli.peers.function_strategies import NONE, OWN, REMAT, Place
 from ckptcli.peers.jax_function import UserFunction
-from ckptcli.peers.jax_operations import executed, operations_of
+from ckptcli.peers.jax_operations import executed, operations, operations_of
 from ckptcli.peers.jax_places import user_functions
 from ckptcli.peers.jax_saved import names_in
 from ckptcli.peers.jax_trial import traced
@@ -72,9 +72,9 @@ def sets_left_out(names: Sequence[str]) -> int:
 
 def name_sets(names: Sequence[str]) -> list[tuple[str, ...]]:
     """Sets of names: each alone, all, all but one, then the rest."""
-    sizes = [1, len(names), len(names) - 1, *range(2, len(names) - 1)]
-    sets = [chosen for size in sizes if size > 0 for chosen in combinations(names, size)]
-    return list(dict.fromkeys(sets))[:MOST_SETS]
+    sizes = dict.fromkeys([1, len(names), len(names) - 1, *range(2, len(names) - 1)])
+    sets = (chosen for size in sizes if size > 0 for chosen in combinations(names, size))
+    return list(islice(sets, MOST_SETS))
 
 
 def _of_place(place: str, names: Sequence[str]) -> Iterator[Candidate]:
@@ -97,7 +97,7 @@ def _places(user: UserFunction, program: Any, only: str | None) -> list[Place]:
     called = _called(user, program)
     if only is not None:
         return [_named(only, called, user.text)]
-    whole = sum(times * operations_of(e) for e, times in executed(program.jaxpr))
+    whole = operations(program.jaxpr)
     repeated = [c for c in called if c.calls > 1 and c.operations >= LEAST_SHARE * whole]
     repeated.sort(key=lambda c: (-c.operations, c.calls))
     chosen: list[Called] = []

@@ -110,9 +110,9 @@ def _policy(saved: str) -> str:
 
 
 def _header(lines: Sequence[str], node: ast.FunctionDef) -> str:
-    """`def layer(params, h):` as it is written, from where it stands."""
+    """`def layer(params, h):` as it is written, from where it stands; the whole of one line."""
     found = []
-    for line in lines[node.lineno - 1 :]:
+    for line in lines[node.lineno - 1 : max(node.lineno, node.body[0].lineno - 1)]:
         found.append(line[node.col_offset :])
         if line.split("#")[0].rstrip().endswith(":"):
             break
