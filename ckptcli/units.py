@@ -31,11 +31,6 @@ DURATION_UNITS = {**{name: unit_s for unit_s, name in _DURATIONS}, "us": 1e-6}
 """What a time may end with, and how many seconds it is."""
 
 
-def mebibytes(size_bytes: int | None) -> str:
-    """The seed's form: always MiB, one decimal, `36.0 MiB`."""
-    return UNKNOWN if size_bytes is None else f"{size_bytes / 2**20:.1f} MiB"
-
-
 def size(size_bytes: int | None) -> str:
     """The largest binary unit that gives 1 or more, `4.0 KiB`; beyond these `1e+30 B`."""
     if size_bytes is None:
@@ -137,6 +132,14 @@ def threads(number: int | None) -> str:
 def ratio(value: float | None) -> str:
     """A ratio with two decimals, `1.07x`."""
     return UNKNOWN if value is None or not math.isfinite(value) else f"{value:.2f}x"
+
+
+def percent(share: float, decimals: int | None = None) -> str:
+    """A share of 1 as `12.5 %`: with so many decimals, or three digits."""
+    value = 100.0 * share
+    if decimals is not None:
+        return f"{value:.{decimals}f} %"
+    return f"{value:,.0f} %" if abs(value) >= 999.5 else f"{value:.3g} %"
 
 
 def change(now_bytes: int, before_bytes: int) -> str:

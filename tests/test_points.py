@@ -344,7 +344,7 @@ def test_what_puts_times_in_doubt_says_whose_they_are() -> None:
     """The rounds of one row of four are far apart."""
     found = stability_warnings(points(), Load(None, None), None)
     assert len(found) == 1
-    assert found[0].startswith("n=1024 balanced: the middle half of the times spreads over 19%")
+    assert found[0].startswith("n=1024 balanced: the middle half of the times spreads over 19 %")
 
 
 def test_next_commands_name_the_list() -> None:

@@ -53,13 +53,13 @@ def test_sums_stand_below_where_they_say_more_than_the_list() -> None:
         ["by", "line"],
         ["by", "name"],
     ]
-    assert "16 B   80.0%         2   net.py:3" in lines
+    assert "16 B   80.0 %         2   net.py:3" in lines
     assert not any("share" in line for line in shown(SavedList("none", [NODE, other])))
     assert not any("share" in line for line in shown(SavedList("none", [NODE, NODE])))
     summed = shown(SavedList("none", [NODE, NODE, other]), by="op")
     assert [line.split() for line in summed[-2:]] == [
-        ["16", "B", "80.0%", "2", "exp"],
-        ["4", "B", "20.0%", "1", "mul"],
+        ["16", "B", "80.0", "%", "2", "exp"],
+        ["4", "B", "20.0", "%", "1", "mul"],
     ]
 
 

@@ -170,7 +170,7 @@ def test_the_narrower_the_fewer_columns_and_the_wider_the_more_details() -> None
     assert columns(40) == ["strategy", "saved", "peak", "total"]
     assert columns(60) == [*columns(40), "vs ref", "verdict"]
     assert len(columns(80)) < len(columns(120)) == 10
-    assert "15.9%" not in screen("run", 120)
+    assert "15.9 %" not in screen("run", 120)
     assert ", 5 tensors" in screen("run", 200)
 
 

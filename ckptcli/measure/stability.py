@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from ckptcli.measure.machine import Machine, swapped_bytes
 from ckptcli.measure.record import RunRecord
 from ckptcli.measure.row import Row
-from ckptcli.units import size, threads
+from ckptcli.units import percent, size, threads
 
 SLOW_FIRST_DEVIATIONS = 14.8
 LEAST_DEVIATION = 0.01
@@ -106,6 +106,6 @@ def _sample_warnings(name: str, row: Row) -> Iterator[str]:
     spread = (high_s - low_s) / median_s
     if spread > WIDE_SPREAD:
         yield (
-            f"{name}: the middle half of the times spreads over {spread:.0%} of the median; "
+            f"{name}: the middle half of the times spreads over {percent(spread, 0)} of the median; "
             "close other programs, fix the clock rate, or use more --reps"
         )

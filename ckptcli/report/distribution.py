@@ -43,7 +43,7 @@ def _rows(description: Description) -> dict[str, str]:
         "median": duration(description.median),
         "95 % low": duration(description.low),
         "95 % high": duration(description.high),
-        "IQR / median": f"{description.iqr_share:.1%}",
+        "IQR / median": units.percent(description.iqr_share, 1),
         "min": duration(description.least),
         "p5": duration(description.p5),
         "p95": duration(description.p95),

@@ -114,7 +114,7 @@ def _measured(plan: FunctionPlan, measured: MeasuredFunction) -> str:
 
 
 def _share(plan: FunctionPlan, cost: Number) -> str:
-    return f"{100 * cost / plan.whole_cost:.3g} %" if plan.whole_cost else units.UNKNOWN
+    return units.percent(cost / plan.whole_cost) if plan.whole_cost else units.UNKNOWN
 
 
 def _table(plan: FunctionPlan) -> cells.Table:

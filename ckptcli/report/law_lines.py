@@ -36,7 +36,7 @@ def _time(law: TimeLaw) -> str:
             f"{law.strategy}: total time{_at(law.where)} follows no law that these points tell, "
             f"{exponents}: take more points, or more --reps"
         )
-    off = f"{law.law.largest_residual:.0%}"
+    off = units.percent(law.law.largest_residual, 0)
     return f"{law.strategy}: total time{_at(law.where)} about {law.law.text}, off by at most {off}"
 
 

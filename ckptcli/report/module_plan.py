@@ -180,7 +180,7 @@ def _share(plan: ModulePlan, cost: Number) -> str:
 
 
 def _percent(cost: Number, whole: Number) -> str:
-    return f"{100 * cost / whole:.3g} %" if whole else units.UNKNOWN
+    return units.percent(cost / whole) if whole else units.UNKNOWN
 
 
 def _blocks(plan: ModulePlan) -> cells.Table:

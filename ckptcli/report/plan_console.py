@@ -72,12 +72,12 @@ def _answer(plan: Plan) -> str:
 def _worth(plan: Plan) -> Iterator[str]:
     """How far it is from computing everything once, and from the bound."""
     if plan.recomputed and plan.problem.base_cost:
-        share = f"{100 * plan.recomputed / plan.problem.base_cost:.3g} %"
+        share = units.percent(plan.recomputed / plan.problem.base_cost)
         yield f"{_figure(plan.recomputed)} of it for what is computed again, {share} on top"
     if plan.proved_optimal:
         yield "no plan within the budget costs less"
     elif plan.gap is not None and plan.cost:
-        share = f"{100 * (plan.gap / plan.cost):.3g} %"
+        share = units.percent(plan.gap / plan.cost)
         least = _figure(plan.lower_bound)
         yield f"no plan costs less than {least}, {_figure(plan.gap)} ({share}) below this one"
     if plan.runs == "program":

@@ -193,7 +193,7 @@ def _on_host(choice: Choice, measured: Measured) -> str:
 
 def _share(cost: Number, choice: Choice) -> str:
     base = choice.problem.base_cost
-    return f"{100 * cost / base:.3g} %" if base else str(cost)
+    return units.percent(cost / base) if base else str(cost)
 
 
 def _extra(cost: Number, choice: Choice) -> str:
@@ -256,7 +256,7 @@ def _plot(choice: Choice, points: Sequence[Point]) -> list[str]:
         up = (point.cost / base - 1) / top if top else 0.0
         column = round(across * (PLOT_COLUMNS - 1))
         grid[PLOT_ROWS - 1 - round(up * (PLOT_ROWS - 1))][column] = point.name[:1] or "."
-    left = f"{100 * top:.3g} % computed again"
+    left = f"{units.percent(top)} computed again"
     lines = [left, *("|" + "".join(row).rstrip() for row in grid), "+" + "-" * PLOT_COLUMNS]
     return [*lines, f" peak {units.size(least)} to {units.size(most)}", f" {_legend(points)}"]
 

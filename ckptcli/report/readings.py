@@ -283,8 +283,8 @@ def _recomputation(row: Row) -> Iterator[str]:
     text = f"recomputes {by_op(row)}"
     if cost is not None:
         text += (
-            f": {cost.recomputed_flops_share:.1%} of the forward's operations, "
-            f"{cost.recomputed_moved_bytes_share:.0%} of its bytes moved"
+            f": {units.percent(cost.recomputed_flops_share, 1)} of the forward's operations, "
+            f"{units.percent(cost.recomputed_moved_bytes_share, 0)} of its bytes moved"
         )
     yield text
 
@@ -319,7 +319,7 @@ def _spread(total: Estimate, scale: TimeScale | None) -> Iterator[str]:
         yield units.interval(total.median, total.low, total.high, scale)
     if total.least != total.most:
         least = units.duration(total.least, scale)
-        yield f"middle half within {total.iqr_share:.1%}, least {least}"
+        yield f"middle half within {units.percent(total.iqr_share, 1)}, least {least}"
 
 
 def _engine_readings(row: Row, record: RunRecord) -> Iterator[str]:

@@ -124,8 +124,8 @@ def _recomputed(row: Row) -> Cell:
     if cost is None:
         return Cell(str(count), by_op(row) if count else "")
     shares = (
-        f"{cost.recomputed_flops_share:.1%} of operations, "
-        f"{cost.recomputed_moved_bytes_share:.0%} of bytes"
+        f"{units.percent(cost.recomputed_flops_share, 1)} of operations, "
+        f"{units.percent(cost.recomputed_moved_bytes_share, 0)} of bytes"
     )
     return Cell(str(count), shares if count else "")
 

@@ -126,7 +126,12 @@ def _totals(totals: Sequence[SavedTotal], by: str) -> cells.Table:
         Column(f"by {by}", 0, "text", folds_to=16),
     )
     rows = [
-        [Cell(units.size(t.bytes)), Cell(f"{t.share:.1%}"), Cell(str(t.tensors)), Cell(t.key)]
+        [
+            Cell(units.size(t.bytes)),
+            Cell(units.percent(t.share, 1)),
+            Cell(str(t.tensors)),
+            Cell(t.key),
+        ]
         for t in totals
     ]
     return cells.Table(columns, rows)

@@ -28,7 +28,7 @@ TOGETHER = "\u00a0"
 _ASCII_HEAD = box.Box("    \n    \n -- \n" + 5 * "    \n", ascii=True)
 """A rule below the head, and nothing else."""
 
-_UNIT = re.compile(r"(?<=\d) (?=(?:[KMGTP]i)?B\b|%)")
+_UNIT = re.compile(r"(?<=\d) (?=(?:[KMGTPE]i)?B\b|%)")
 
 _STYLE = re.compile(r"\x1b\[[\d;]*m")
 _END = re.compile(r"(?: |\x1b\[[\d;]*m)+$")
