@@ -124,6 +124,12 @@ def count(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
+def some(names: Sequence[str], most: int) -> str:
+    """The first names, and how many more there are: `a, b and 3 more`."""
+    left = len(names) - most
+    return ", ".join(names[:most]) + (f" and {left} more" if left > 0 else "")
+
+
 def threads(number: int | None) -> str:
     """`1 thread`, `2 threads`, `n/a threads`."""
     return f"{UNKNOWN} threads" if number is None else count(number, "thread")

@@ -106,6 +106,6 @@ def _sample_warnings(name: str, row: Row) -> Iterator[str]:
     spread = (high_s - low_s) / median_s
     if spread > WIDE_SPREAD:
         yield (
-            f"{name}: the middle half of the times spreads over {percent(spread, 0)} of the median; "
-            "close other programs, fix the clock rate, or use more --reps"
+            f"{name}: the middle half of the times spreads over {percent(spread, 0)} of the "
+            "median; close other programs, fix the clock rate, or use more --reps"
         )

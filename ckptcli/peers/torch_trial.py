@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 
+from ckptcli import units
 from ckptcli.checkpoint.user_code import running
 from ckptcli.errors import OutputError, ProgramError
 from ckptcli.peers.agreement import TOLERANCES, agreement
@@ -22,7 +23,6 @@ from ckptcli.peers.torch_loops import following_loops
 from ckptcli.peers.torch_module import SMALLER, ModuleNetwork, UserModule
 from ckptcli.peers.torch_own import counted_checkpoints
 from ckptcli.peers.torch_places import Places
-from ckptcli.units import size
 
 SHOWN = 5
 """Names in one sentence."""
@@ -93,17 +93,16 @@ class Trial:
             yield f"never called, so that no checkpoint goes around it: {some(self.never_called)}"
         if self.output_bytes:
             yield (
-                f"the output, {size(self.output_bytes)}, is held until the backward pass is done "
-                "(keep_output): it is in the account of every row"
+                f"the output, {units.size(self.output_bytes)}, is held until the backward pass is "
+                "done (keep_output): it is in the account of every row"
             )
         if self.without_gradient:
             yield f"without a gradient: {some(self.without_gradient)}"
 
 
 def some(names: Sequence[str]) -> str:
-    """The first of many names."""
-    shown = ", ".join(f"`{name}`" for name in names[:SHOWN])
-    return shown if len(names) <= SHOWN else f"{shown} and {len(names) - SHOWN} more"
+    """The first of many names, each in quotes."""
+    return units.some([f"`{name}`" for name in names], SHOWN)
 
 
 def tried(user: UserModule, seed: int, wanted: str | None = None, has_values: bool = True) -> Trial:

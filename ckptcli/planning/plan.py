@@ -92,9 +92,12 @@ class Plan:
     @property
     def limited_by(self) -> tuple[str, ...]:
         """Why nothing cheaper is answered: the budget, and what `limits` has; none where nothing is
-        computed again.
+        computed again. Where nothing fits, what ended the search, unless the smallest budget is
+        proved.
         """
-        if self.feasible and not self.recomputed:
+        if not self.feasible:
+            return () if self.min_budget_proved else self.limits
+        if not self.recomputed:
             return ()
         budget = () if self.budget is None else (BUDGET,)
         return (*budget, *self.limits)

@@ -33,6 +33,7 @@ from ckptcli.profiling.labels import Labeller
 from ckptcli.profiling.out_of_memory import told_as_failure
 from ckptcli.profiling.trace import MOST_ENTRIES, PassRecorder
 from ckptcli.profiling.wavering import wavering_lints
+from ckptcli.units import some
 from ckptcli.workloads.base import ForwardResult, Workload
 
 LARGEST_SHOWN = 100
@@ -216,10 +217,9 @@ def _use(memory: MemoryAccount) -> AllocatorUse | None:
 def _unused_lints(unused: Sequence[str], parameters: int) -> Iterator[str]:
     """Of parameters without a gradient; where all are, the engine warns that nothing has one."""
     if 0 < len(unused) < parameters:
-        names = ", ".join(f"`{name}`" for name in unused[:MOST_NAMED])
-        more = f" and {len(unused) - MOST_NAMED} more" if len(unused) > MOST_NAMED else ""
+        names = some([f"`{name}`" for name in unused], MOST_NAMED)
         yield (
-            f"no gradient reaches {names}{more}: the loss never uses "
+            f"no gradient reaches {names}: the loss never uses "
             f"{'it' if len(unused) == 1 else 'them'}, or only detached"
         )
 

@@ -15,7 +15,7 @@ from ckptcli.measure.difference import BesideTheory, DirectionalDifference
 from ckptcli.measure.function_check import Compiled
 from ckptcli.measure.row import Agreement
 from ckptcli.measure.wrong_values import EquationValue, WrongValue
-from ckptcli.report.state_lines import some, state_lines
+from ckptcli.report.state_lines import state_lines
 from ckptcli.units import count
 
 LABEL = 20
@@ -64,7 +64,7 @@ def _about(label: str, texts: Iterable[str]) -> Iterator[str]:
 
 
 def _names(names: Sequence[str], sentence: str) -> list[str]:
-    return [sentence.format(some(names))] if names else []
+    return [sentence.format(units.some(names, SHOWN))] if names else []
 
 
 def _is_by_spread(found: Check) -> bool:

@@ -25,9 +25,9 @@ COLUMNS = (
     Column("", 4, "text"),
 )
 _COSTS = {
-    "flops": "of the forward's operations",
-    "time": "of the time without checkpoints",
-    "count": "of the forward's primitives",
+    "flops": "of the forward's operations once more",
+    "time": "of the time without checkpoints once more",
+    "count": "of the forward's primitives once more",
 }
 SPARED = 0.05
 """A peak that falls by less of itself is one that the compiler keeps."""

@@ -29,4 +29,4 @@ def answer_sentences(
             yield least_device_sentence(plan.limit, least_bytes)
         return
     peak = f"peak {units.exact_size(plan.best.peak_bytes)}"
-    yield f"{allowed}: {peak} {f'with {how} once more' if how else 'without a checkpoint'}"
+    yield f"{allowed}: {peak} {f'with {how}' if how else 'without a checkpoint'}"

@@ -43,9 +43,9 @@ AT_THE_PEAK = 5
 """Kinds of what is live there that are named."""
 
 _COSTS = {
-    "flops": "of the forward's operations, by PyTorch's counter",
-    "time": "of the forward's time",
-    "count": "of the blocks",
+    "flops": "of the forward's operations once more, by PyTorch's counter",
+    "time": "of the forward's time once more",
+    "count": "of the blocks once more",
 }
 
 

@@ -103,8 +103,7 @@ def _least(plan: Plan) -> Iterator[str]:
 
 
 def _listed(names: Sequence[str]) -> str:
-    shown = ", ".join(names[:MOST_NAMES])
-    return shown if len(names) <= MOST_NAMES else f"{shown} and {len(names) - MOST_NAMES} more"
+    return units.some(names, MOST_NAMES)
 
 
 def _figure(value: Number | None) -> str:

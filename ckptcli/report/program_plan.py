@@ -8,6 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ckptcli import units
+from ckptcli.planning.planners.base import Floor
 from ckptcli.planning.problems.base import Number
 from ckptcli.planning.tape.choice import Choice
 from ckptcli.planning.tape.frontier import Point
@@ -29,6 +30,9 @@ NAMED = (
 )
 UNTIMED = tuple(column for column in NAMED if column.short != "time")
 MOST_REASONS = 40
+MOST_LIVE = 8
+"""Of the values that are live at the floor."""
+
 PLOT_ROWS, PLOT_COLUMNS = 12, 60
 
 
@@ -153,14 +157,16 @@ def _bounds(choice: Choice) -> Iterator[str]:
         yield f"the smallest budget {known} {units.exact_size(plan.min_budget)}"
         if choice.limit is not None:
             yield least_device_sentence(choice.limit, plan.min_budget)
-    floor = plan.floor
-    if floor is not None:
-        values = f" with {', '.join(floor.values)}" if floor.values else ""
-        beside = f" and {units.size(floor.workspace)} beside them" if floor.workspace else ""
-        yield (
-            f"no plan takes less than {units.size(floor.bytes)}: {floor.where} needs that"
-            f"{values}{beside}"
-        )
+    if plan.floor is not None:
+        yield _floor_sentence(plan.floor)
+
+
+def _floor_sentence(floor: Floor) -> str:
+    """The least that any plan takes, and what is live then."""
+    beside = f" and {units.size(floor.workspace)} beside these" if floor.workspace else ""
+    live = f": {units.some(floor.values, MOST_LIVE)}{beside}" if floor.values else ""
+    least = units.size(floor.bytes)
+    return f"no plan takes less than {least}, which is live during {floor.where}{live}"
 
 
 def _measured(choice: Choice, measured: Measured) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ckptcli.measure.module_check import Moved, block_name
-from ckptcli.units import count
+from ckptcli.units import count, some
 
 SHOWN = 5
 
@@ -41,7 +41,7 @@ def _alike(group: Sequence[Moved]) -> str:
 def _named(kind: str, names: Sequence[str]) -> str:
     if kind == "random state":
         return f"the {kind} {' and '.join(names)}"
-    return f"{kind}{'s' if len(names) > 1 else ''} {some([f'`{name}`' for name in names])}"
+    return f"{kind}{'s' if len(names) > 1 else ''} {some([f'`{name}`' for name in names], SHOWN)}"
 
 
 def _apart(moved: Moved, what: str) -> str:
@@ -49,9 +49,3 @@ def _apart(moved: Moved, what: str) -> str:
     if moved.values is None:
         return f"other than in the forward {begins}"
     return f"{moved.values[1]} and no longer {moved.values[0]} {begins}"
-
-
-def some(names: Sequence[str]) -> str:
-    """The first names, and how many more there are."""
-    left = len(names) - SHOWN
-    return ", ".join(names[:SHOWN]) + (f" and {left} more" if left > 0 else "")

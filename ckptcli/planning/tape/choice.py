@@ -89,9 +89,9 @@ class Choice:
 
     @property
     def limited_by(self) -> tuple[str, ...]:
-        """Why nothing cheaper is answered; none where nothing is computed again."""
+        """Why nothing cheaper is answered, as of the plan; of one that fits the order too."""
         found = self.plan.limited_by
-        return (*found, ORDER) if found else ()
+        return (*found, ORDER) if found and self.plan.feasible else found
 
     @cached_property
     def time_s(self) -> float | None:

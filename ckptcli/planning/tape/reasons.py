@@ -72,8 +72,7 @@ def _moved_reasons(problem: ProgramProblem, schedule: Schedule) -> Iterator[str]
 
 def _listed(steps: Sequence[str]) -> str:
     """`step of a`, `steps of a, b, c and 2 more`."""
-    more = f" and {len(steps) - MOST_STEPS} more" if len(steps) > MOST_STEPS else ""
-    return f"step{'s' if len(steps) > 1 else ''} of {', '.join(steps[:MOST_STEPS])}{more}"
+    return f"step{'s' if len(steps) > 1 else ''} of {units.some(steps, MOST_STEPS)}"
 
 
 def _rebuilt_by(problem: ProgramProblem, node: int, held: frozenset[int]) -> list[int]:
