@@ -248,7 +248,7 @@ def test_the_screen_ends_with_code(capsys: pytest.CaptureFixture[str], small: st
     assert run_command(["plan", "--module", small, "--budget", "90KiB"]) == 0
     screen = capsys.readouterr().out
     assert "a budget covers all that a step adds above 28.9 KiB of parameters" in screen
-    assert " % of the forward's operations once more, by PyTorch's counter\n" in screen
+    assert " % of the forward's operations once more, by PyTorch's counter a budget" in flat(screen)
     assert "\nfor index in (0," in screen
     assert screen.endswith("check_fn=lambda module: module in chosen\n)\n")
     plan = planned(capsys, small, "--budget", "90KiB")

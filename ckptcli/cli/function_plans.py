@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ckptcli.cli.model_plans import PlannedModel
-from ckptcli.cli.plan_limits import budget_bytes, check_asked, device_bytes, optimizer_notes
+from ckptcli.cli.plan_limits import budget_of, check_asked, device_bytes, optimizer_notes
 from ckptcli.cli.subjects.base import Tell
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def planned_function(text: str, options: PlanOptions, engine: Engine, tell: Tell
     check_asked(options, f"--function {text}")
     request = FunctionPlanRequest(
         text,
-        budget_bytes(options),
+        budget_of(options.problem.budget_text),
         options.recorded.cost_name or "flops",
         options.blocks.blocks_text,
         device_bytes(options),

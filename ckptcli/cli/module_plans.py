@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ckptcli.cli.model_plans import PlannedModel
-from ckptcli.cli.plan_limits import budget_bytes, check_asked, device_bytes
+from ckptcli.cli.plan_limits import budget_of, check_asked, device_bytes
 from ckptcli.cli.subjects.base import Tell
 from ckptcli.errors import UsageError
 
@@ -41,7 +41,7 @@ def _request(module: ModuleRequest, options: PlanOptions) -> PlanRequest:
 
     asked = options.recorded
     check_asked(options, f"--module {module.text}")
-    budget, memory_bytes = budget_bytes(options), device_bytes(options)
+    budget, memory_bytes = budget_of(options.problem.budget_text), device_bytes(options)
     if asked.run and options.shapes.is_fake:
         raise UsageError("--run needs values, and --fake has none", "leave out one of them")
     optimizer = options.optimizer.optimizer or ""

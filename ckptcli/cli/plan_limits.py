@@ -63,19 +63,18 @@ def check_asked(options: PlanOptions, words: str) -> None:
         )
 
 
-def budget_bytes(options: PlanOptions) -> int | None:
-    """What `--budget` says; None without it.
+def budget_of(text: str | None, hint: str = "give one such as 64MiB") -> int | None:
+    """What `--budget` says, in bytes or in the unit of a problem's file; None without it.
 
     Raises:
-        UsageError: no size, or one below 0.
+        UsageError: no size, with the hint, or one below 0.
     """
-    text = options.problem.budget_text
     if text is None:
         return None
     try:
         budget = parse_whole_bytes(text)
     except ValueError:
-        raise UsageError(f"--budget `{text}` is no size", "give one such as 64MiB") from None
+        raise UsageError(f"--budget `{text}` is no size", hint) from None
     if budget < 0:
         raise UsageError(f"--budget {text} is below 0", "give 0 or more")
     return budget

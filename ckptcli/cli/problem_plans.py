@@ -9,7 +9,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from ckptcli.cli.plan_files import file_of
-from ckptcli.cli.plan_limits import optimizer_notes
+from ckptcli.cli.plan_limits import budget_of, optimizer_notes
 from ckptcli.cli.streams import warn
 from ckptcli.cli.subjects.base import Planned
 from ckptcli.errors import UsageError
@@ -93,20 +93,7 @@ def _budget(problem: Problem, options: ProblemOptions) -> int | None:
         if options.slots is None:
             raise UsageError("steps are planned for a number of slots", "give --slots S")
         return options.slots
-    if options.budget_text is None:
-        return None
-    from ckptcli.units import parse_whole_bytes
-
-    try:
-        budget = parse_whole_bytes(options.budget_text)
-    except ValueError:
-        raise UsageError(
-            f"--budget `{options.budget_text}` is no size",
-            "give a number in the file's unit, or one such as 64MiB",
-        ) from None
-    if budget < 0:
-        raise UsageError(f"--budget {options.budget_text} is below 0", "give 0 or more")
-    return budget
+    return budget_of(options.budget_text, "give a number in the file's unit, or one such as 64MiB")
 
 
 def _with_disk(problem: Problem, options: ProblemOptions) -> Problem:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ckptcli import units
 from ckptcli.cli.plan_files import file_of
-from ckptcli.cli.plan_limits import budget_bytes, has_limit, optimizer_notes, program_limit
+from ckptcli.cli.plan_limits import budget_of, has_limit, optimizer_notes, program_limit
 from ckptcli.cli.plan_moves import moving_of
 from ckptcli.cli.subjects.base import Planned
 from ckptcli.errors import UsageError
@@ -215,7 +215,7 @@ class _Planning:
 
         options = self.options
         limit, deadline = program_limit(options, problem.graph), self._deadline()
-        budget = budget_bytes(options) if limit is None else limit.budget_bytes
+        budget = budget_of(options.problem.budget_text) if limit is None else limit.budget_bytes
         choice = choose(problem, budget, named, options.planner.planner_name, deadline)
         choice = replace(choice, limit=limit)
         points = None

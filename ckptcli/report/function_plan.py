@@ -13,8 +13,8 @@ from ckptcli.planning.functions.search import Point
 from ckptcli.planning.problems.base import Number
 from ckptcli.report import cells
 from ckptcli.report.cells import Cell, Column
-from ckptcli.report.device_limit import limit_sentence
-from ckptcli.report.model_answer import answer_sentences
+from ckptcli.report.model_answer import SPARED, answer_sentences
+from ckptcli.report.plan_limit import fits_word, limit_sentence
 from ckptcli.report.screen import Screen
 
 COLUMNS = (
@@ -29,8 +29,6 @@ _COSTS = {
     "time": "of the time without checkpoints once more",
     "count": "of the forward's primitives once more",
 }
-SPARED = 0.05
-"""A peak that falls by less of itself is one that the compiler keeps."""
 
 
 def render_function_plan(plan: FunctionPlan, screen: Screen) -> str:
@@ -63,7 +61,7 @@ def _answer(plan: FunctionPlan) -> Iterator[str]:
     how, best = "", plan.best
     if best is not None and plan.has_checkpoints:
         how = f"{best.candidate.strategy}, {_share(plan, best.cost)} {_COSTS[plan.cost_unit]}"
-    return answer_sentences(plan, "checkpoint", plan.found.lowest.peak_bytes, how)
+    return answer_sentences(plan, "checkpoint", how)
 
 
 def _looked_at(plan: FunctionPlan) -> Iterator[str]:
@@ -127,9 +125,7 @@ def _table(plan: FunctionPlan) -> cells.Table:
 
 
 def _row(plan: FunctionPlan, point: Point, word: str) -> Sequence[str]:
-    fits = ""
-    if plan.budget is not None:
-        fits = "fits" if point.peak_bytes <= plan.budget else "does not fit"
+    fits = fits_word(point.peak_bytes, plan.budget)
     return (
         point.candidate.strategy,
         units.size(point.peak_bytes),

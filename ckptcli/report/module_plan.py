@@ -15,8 +15,8 @@ from ckptcli.planning.problems.base import Number
 from ckptcli.planning.snippet import Snippet
 from ckptcli.report import cells
 from ckptcli.report.cells import Cell, Column
-from ckptcli.report.device_limit import limit_sentence
-from ckptcli.report.model_answer import answer_sentences
+from ckptcli.report.model_answer import SPARED, answer_sentences
+from ckptcli.report.plan_limit import fits_word, limit_sentence
 from ckptcli.report.screen import Screen
 
 BLOCKS = (
@@ -36,9 +36,6 @@ SETS = (
     Column("", 4, "text"),
 )
 BEFORE = ("parameter", "buffer", "input", "optimizer")
-SPARED = 0.05
-"""A peak that falls by less of itself has not fallen."""
-
 AT_THE_PEAK = 5
 """Kinds of what is live there that are named."""
 
@@ -139,7 +136,7 @@ def _answer(plan: ModulePlan) -> Iterator[str]:
     how, best = "", plan.best
     if best is not None and best.chosen:
         how = f"{plan.strategy}, {_share(plan, plan.cost(best))} {_COSTS[plan.cost_unit]}"
-    return answer_sentences(plan, "set of blocks", plan.lowest.peak_bytes, how)
+    return answer_sentences(plan, "set of blocks", how)
 
 
 def _floor(plan: ModulePlan) -> Iterator[str]:
@@ -222,12 +219,10 @@ def _frontier(plan: ModulePlan) -> cells.Table:
 
 
 def _point(plan: ModulePlan, point: SetPass) -> Sequence[str]:
-    fits = plan.budget is not None and point.peak_bytes <= plan.budget
-    word = "" if plan.budget is None else "fits" if fits else "does not fit"
     return (
         plan.strategies[point.chosen],
         units.size(point.peak_bytes),
         units.size(point.held_bytes),
         _share(plan, plan.cost(point)),
-        word,
+        fits_word(point.peak_bytes, plan.budget),
     )

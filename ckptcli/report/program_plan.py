@@ -17,7 +17,12 @@ from ckptcli.planning.tape.measured import Measured
 from ckptcli.report import cells
 from ckptcli.report.cells import Cell, Column
 from ckptcli.report.counterpart import counterpart_code, counterpart_sentences
-from ckptcli.report.device_limit import allowed_bytes, least_device_sentence, limit_sentence
+from ckptcli.report.plan_limit import (
+    allowed_bytes,
+    fits_word,
+    least_device_sentence,
+    limit_sentence,
+)
 from ckptcli.report.screen import Screen
 
 NAMED = (
@@ -227,12 +232,11 @@ def points_table(choice: Choice, points: Sequence[Point] | None) -> cells.Table:
     """Plans and strategies by peak, and which are dominated; without a frontier every named
     strategy, and whether it fits.
     """
-    budget = choice.plan.budget
 
     def word(point: Point) -> str:
         if points is not None:
             return "dominated" if point.is_dominated else ""
-        return "" if budget is None else "fits" if point.peak_bytes <= budget else "does not fit"
+        return fits_word(point.peak_bytes, choice.plan.budget)
 
     rows = points_of(choice, points)
     scale = units.time_scale(point.time_s for point in rows)

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from ckptcli.planning.blocks.sets import ALL_SETS_OF, SetPass
-from ckptcli.planning.device_limit import DeviceLimit
-from ckptcli.planning.plan import SCHEMA
+from ckptcli.planning.model_plan import ModelPlan
 from ckptcli.planning.problems.base import Number
-from ckptcli.planning.snippet import Snippet
 from ckptcli.planning.tape.measured import Measured
 
 THINNED = (
@@ -48,17 +46,13 @@ class Block:
         return self.paths[0] + (f" and {more} more" if more else "")
 
 
-@dataclass(frozen=True, slots=True)
-class ModulePlan:
-    """What `ckpt plan --module` answers. Peaks are above `base_bytes`, with what kernels take.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModulePlan(ModelPlan):
+    """What `ckpt plan --module` answers: peaks are with what kernels take, above parameters,
+    buffers, input and the optimizer's state; see `ModelPlan`.
 
     Attributes:
-        title: of the module.
-        budget: in bytes; None where none is set.
-        base_bytes: parameters, buffers, input and the optimizer's state.
-        cost_unit: what costs count: flops, time or count.
-        whole_cost: of the whole forward; of `count`, the number of blocks.
-        costs: of each block.
+        costs: of each block; of `count`, the whole is the number of blocks.
         none: the pass without checkpoints.
         best: the cheapest measured set within the budget; None where none is, or none is asked for.
         lowest: the measured set with the least peak.
@@ -67,17 +61,13 @@ class ModulePlan:
         passes: how many sets were measured.
         thinned: whether sets were thinned out of the whole, so that not all were looked at.
         predicted, as_predicted: of how many the peak was told before, and of how many rightly.
-        snippets: code for `best`.
         is_fake: whether shapes alone were looked at.
         measured: what `best` took when it was run.
-        limit: the device whose memory leaves the budget; None where a budget was given.
     """
 
-    title: str
-    budget: int | None
-    base_bytes: int
-    cost_unit: str
-    whole_cost: Number
+    kind: ClassVar[str] = "module"
+    planner: ClassVar[str] = "blocks"
+
     costs: Sequence[Number]
     blocks: Sequence[Block]
     none: SetPass
@@ -89,20 +79,24 @@ class ModulePlan:
     thinned: bool
     predicted: int
     as_predicted: int
-    snippets: Sequence[Snippet]
     is_fake: bool
     measured: Measured | None = None
-    limit: DeviceLimit | None = None
 
     @property
-    def feasible(self) -> bool:
-        """Whether a set within the budget was found; without one, always."""
-        return self.budget is None or self.best is not None
+    def peak_bytes(self) -> int | None:
+        return None if self.best is None else self.best.peak_bytes
+
+    @property
+    def least_bytes(self) -> int:
+        return self.lowest.peak_bytes
 
     @property
     def strategy(self) -> str | None:
-        """What `-s` takes for the answer."""
         return None if self.best is None else self.strategies[self.best.chosen]
+
+    @property
+    def recomputed(self) -> Number | None:
+        return None if self.best is None else self.cost(self.best)
 
     @property
     def names_chosen(self) -> Sequence[str]:
@@ -124,35 +118,15 @@ class ModulePlan:
 
     def to_json(self) -> dict[str, Any]:
         """The object `ckpt.plan/1`."""
-        best = self.best
-        extra = None if best is None else self.cost(best)
+        chosen = [] if self.best is None else sorted(self.best.chosen)
+        has_workspace = not self.is_fake
+        covers = {"above_bytes": self.base_bytes, "gradients": "kept", "workspace": has_workspace}
         return {
-            "schema": SCHEMA,
-            "kind": "module",
-            "title": self.title,
-            "feasible": self.feasible,
-            "planner": "blocks",
-            "runs": "module",
-            "budget": self.budget,
-            "cost": None if extra is None else self.whole_cost + extra,
-            "recomputed": extra,
-            "peak": None if best is None else best.peak_bytes,
-            "ledger_peak": None if best is None else best.ledger_bytes,
-            "min_budget": self.lowest.peak_bytes,
-            "min_budget_proved": False,
-            "proved_optimal": False,
+            **self.answer_object(),
+            "ledger_peak": None if self.best is None else self.best.ledger_bytes,
             "limits": [THINNED] if self.thinned else [],
-            "cost_unit": self.cost_unit,
-            "covers": {
-                "above_bytes": self.base_bytes,
-                "gradients": "kept",
-                "workspace": not self.is_fake,
-            },
-            "device_memory": None if self.limit is None else self.limit.to_json(),
-            "strategy": self.strategy,
-            "actions": [{"checkpoint": self.blocks[b].paths} for b in sorted(best.chosen)]
-            if best
-            else [],
+            "covers": covers,
+            "actions": [{"checkpoint": self.blocks[block].paths} for block in chosen],
             "set_by": self._floor(),
             "blocks": [asdict(block) for block in self.blocks],
             "frontier": [self._point(point) for point in self.frontier],
@@ -160,7 +134,6 @@ class ModulePlan:
             "predicted": self.predicted,
             "as_predicted": self.as_predicted,
             "shapes_only": self.is_fake,
-            "code": [asdict(snippet) for snippet in self.snippets],
             "measured": None if self.measured is None else asdict(self.measured),
         }
 

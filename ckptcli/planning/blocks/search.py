@@ -12,9 +12,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from operator import attrgetter
 
 from ckptcli.planning.blocks.sets import BlockSet, NoSuchSet, Prediction, SetPass
 from ckptcli.planning.problems.base import Number
+from ckptcli.planning.unbeaten import unbeaten
 
 MORE_PASSES = 10
 MOST_TRIES = 6
@@ -98,11 +100,7 @@ class Search:
 
     def frontier(self, found: Found) -> list[SetPass]:
         """The measured sets that no other one beats in peak and cost, dear ones last."""
-        points: list[SetPass] = []
-        for point in sorted(found.passes.values(), key=self._rank):
-            if not points or point.peak_bytes < points[-1].peak_bytes:
-                points.append(point)
-        return points
+        return unbeaten(found.passes.values(), self._rank, attrgetter("peak_bytes"))
 
     def _search(self, found: Found, budget_bytes: int | None) -> None:
         everything = frozenset(found.alone)

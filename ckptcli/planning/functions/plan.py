@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, ClassVar
 
-from ckptcli.planning.device_limit import DeviceLimit
 from ckptcli.planning.functions.search import Found, Point
-from ckptcli.planning.plan import SCHEMA
+from ckptcli.planning.model_plan import ModelPlan
 from ckptcli.planning.problems.base import Number
-from ckptcli.planning.snippet import Snippet
 
 OWN = "own"
 
@@ -37,40 +35,41 @@ class MeasuredFunction:
     gradient_relative: float
 
 
-@dataclass(frozen=True, slots=True)
-class FunctionPlan:
-    """What `ckpt plan --function` answers. Peaks are above `base_bytes`, and the compiler's.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FunctionPlan(ModelPlan):
+    """What `ckpt plan --function` answers: peaks are the compiler's, above the arguments, which are
+    parameters and batch; see `ModelPlan`.
 
     Attributes:
-        title: of the function.
-        budget: in bytes; None where none is set.
-        base_bytes: the arguments: parameters and batch.
-        cost_unit: what costs count: flops, time or count.
-        whole_cost: of the forward pass without checkpoints.
         found: what was traced and compiled.
         best: the cheapest within the budget; None where none is, or none is asked for.
         names: what values of the function are called.
-        snippets: code for `best`.
         measured: what `best` took when it was run.
-        limit: the device whose memory leaves the budget; None where a budget was given.
     """
 
-    title: str
-    budget: int | None
-    base_bytes: int
-    cost_unit: str
-    whole_cost: Number
+    kind: ClassVar[str] = "function"
+    planner: ClassVar[str] = "policies"
+
     found: Found
     best: Point | None
     names: Sequence[str]
-    snippets: Sequence[Snippet] = ()
     measured: MeasuredFunction | None = None
-    limit: DeviceLimit | None = None
 
     @property
-    def feasible(self) -> bool:
-        """Whether a checkpoint within the budget was found; without one, always."""
-        return self.budget is None or self.best is not None
+    def peak_bytes(self) -> int | None:
+        return None if self.best is None else self.best.peak_bytes
+
+    @property
+    def least_bytes(self) -> int:
+        return self.found.lowest.peak_bytes
+
+    @property
+    def strategy(self) -> str | None:
+        return None if self.best is None else self.best.candidate.strategy
+
+    @property
+    def recomputed(self) -> Number | None:
+        return None if self.best is None else self.best.cost
 
     @property
     def has_checkpoints(self) -> bool:
@@ -80,29 +79,14 @@ class FunctionPlan:
     @property
     def is_own(self) -> bool:
         """Whether the answer is the function as it is."""
-        return self.best is not None and self.best.candidate.strategy == OWN
+        return self.strategy == OWN
 
     def to_json(self) -> dict[str, Any]:
         """The object `ckpt.plan/1`."""
         best, lowest = self.best, self.found.lowest
         return {
-            "schema": SCHEMA,
-            "kind": "function",
-            "title": self.title,
-            "feasible": self.feasible,
-            "planner": "policies",
-            "runs": "function",
-            "budget": self.budget,
-            "cost": None if best is None else self.whole_cost + best.cost,
-            "recomputed": None if best is None else best.cost,
-            "peak": None if best is None else best.peak_bytes,
-            "min_budget": lowest.peak_bytes,
-            "min_budget_proved": False,
-            "proved_optimal": False,
-            "cost_unit": self.cost_unit,
+            **self.answer_object(),
             "covers": {"above_bytes": self.base_bytes, "gradients": "kept", "workspace": False},
-            "device_memory": None if self.limit is None else self.limit.to_json(),
-            "strategy": None if best is None else best.candidate.strategy,
             "actions": [_action(best)] if best is not None and self.has_checkpoints else [],
             "set_by": {"least": lowest.peak_bytes, "strategy": lowest.candidate.strategy},
             "names": list(self.names),
@@ -112,7 +96,6 @@ class FunctionPlan:
             "compiled": len(self.found.points),
             "passed_over": self.found.passed_over,
             "refused": self.found.refused,
-            "code": [asdict(snippet) for snippet in self.snippets],
             "measured": None if self.measured is None else asdict(self.measured),
         }
 

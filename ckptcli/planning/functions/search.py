@@ -13,8 +13,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 
 from ckptcli.planning.problems.base import Number
+from ckptcli.planning.unbeaten import unbeaten
 
 MOST_TRACED = 64
 MOST_COMPILED = 20
@@ -107,11 +109,7 @@ class Found:
 
     def frontier(self) -> list[Point]:
         """Those that no other beats in peak and cost, cheap ones first."""
-        points: list[Point] = []
-        for point in sorted(self.points, key=lambda point: point.rank):
-            if not points or point.peak_bytes < points[-1].peak_bytes:
-                points.append(point)
-        return points
+        return unbeaten(self.points, attrgetter("rank"), attrgetter("peak_bytes"))
 
 
 def search(
@@ -169,11 +167,7 @@ def _worth_compiling(known: Sequence[Traced], found: Found) -> Iterator[Traced]:
 
 def _unbeaten(known: Sequence[Traced]) -> list[Traced]:
     """What holds the most first."""
-    kept: list[Traced] = []
-    for this in sorted(known, key=lambda this: (this.held_bytes, this.again)):
-        if not kept or this.again < kept[-1].again:
-            kept.append(this)
-    return kept[::-1]
+    return unbeaten(known, attrgetter("held_bytes", "again"), attrgetter("again"))[::-1]
 
 
 def thinned(all_of_them: Sequence[Traced], most: int) -> list[Traced]:

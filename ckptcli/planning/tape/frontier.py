@@ -6,13 +6,15 @@ another one beats in both are left out.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from operator import attrgetter
 
 from ckptcli.planning.problems.base import Number
 from ckptcli.planning.problems.program import ProgramProblem
 from ckptcli.planning.tape.choice import Named
 from ckptcli.planning.tape.greedy import EFFORT, Greedy
+from ckptcli.planning.unbeaten import unbeaten
 
 BUDGETS = 10
 """So many budgets are searched for, from the floor up to the peak of holding everything."""
@@ -44,7 +46,8 @@ def frontier(
     problem: ProgramProblem, named: Sequence[Named], stop: Callable[[], bool] = lambda: False
 ) -> list[Point]:
     """The plans that no other beats, largest peak first, and every named strategy among them."""
-    plans = _thinned(_undominated(_points(problem, stop)))
+    smallest_first = attrgetter("peak_bytes", "cost")
+    plans = _thinned(unbeaten(_points(problem, stop), smallest_first, attrgetter("cost")))
     points = [
         Point(
             strategy.name,
@@ -77,15 +80,6 @@ def _points(problem: ProgramProblem, stop: Callable[[], bool]) -> list[Point]:
                 time_s = problem.schedule_time_s(tried.schedule)
                 found[peak_bytes, cost] = Point("", peak_bytes, held_bytes, cost, time_s)
     return list(found.values())
-
-
-def _undominated(points: Iterable[Point]) -> list[Point]:
-    """Smallest peak first: each that costs less than all before it."""
-    kept: list[Point] = []
-    for point in sorted(points, key=lambda point: (point.peak_bytes, point.cost)):
-        if not kept or point.cost < kept[-1].cost:
-            kept.append(point)
-    return kept
 
 
 def _thinned(points: list[Point]) -> list[Point]:

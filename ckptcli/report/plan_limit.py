@@ -1,4 +1,4 @@
-"""A device's memory as a plan's limit, for the eye: what it has to hold, and what remains."""
+"""A plan's limit, for the eye: a budget, or what a device has to hold and what remains of it."""
 
 from __future__ import annotations
 
@@ -20,6 +20,13 @@ def limit_sentence(limit: DeviceLimit) -> str:
 def allowed_bytes(budget_bytes: int, is_feasible: bool) -> str:
     """A budget; where nothing fits to the byte, since the smallest one may round to the same."""
     return units.size(budget_bytes) if is_feasible else units.exact_size(budget_bytes)
+
+
+def fits_word(peak_bytes: int, budget_bytes: int | None) -> str:
+    """Whether a row of a plan's table fits; "" without a budget."""
+    if budget_bytes is None:
+        return ""
+    return "fits" if peak_bytes <= budget_bytes else "does not fit"
 
 
 def least_device_sentence(limit: DeviceLimit, min_budget: int) -> str:
