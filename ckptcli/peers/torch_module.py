@@ -22,6 +22,7 @@ from ckptcli.peers.agreement import TOLERANCES
 from ckptcli.peers.base import Values
 from ckptcli.peers.module_request import ModuleRequest
 from ckptcli.peers.module_step import Step
+from ckptcli.peers.torch_given import given_anew
 from ckptcli.peers.torch_loss import loss_and_terms, tensors_in, users_loss
 from ckptcli.peers.torch_optimizer import StepOptimizer
 from ckptcli.peers.torch_own import without_own_checkpoints
@@ -143,6 +144,7 @@ class ModuleNetwork:
         self._call: Callable[..., Any] = user.module
         self._own = nullcontext if has_own_checkpoints else without_own_checkpoints
         self._leaves = [*user.parameters(), *user.input_leaves()]
+        self._step = given_anew(user.step)
 
     @property
     def output_bytes(self) -> int:
@@ -157,7 +159,7 @@ class ModuleNetwork:
 
     def forward(self) -> torch.Tensor:
         """The loss; nothing refers to the output then, unless the step keeps it."""
-        step = self.user.step
+        step = self._step
         if not self._losses:
             set_random_states(self.seed)
         with self._own():
@@ -176,6 +178,7 @@ class ModuleNetwork:
         """
         state.backward()
         self._output = None
+        self._step = given_anew(self.user.step)
         self._losses.append(state.detach())
         if len(self._losses) < self.micro_batches:
             return self._losses, ()

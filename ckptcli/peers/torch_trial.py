@@ -116,6 +116,7 @@ def tried(user: UserModule, seed: int, wanted: str | None = None, has_values: bo
     user = replace(user, step=replace(user.step, accumulate=1))
     blocks, network, places = blocks_of(user.module, wanted), ModuleNetwork(user, seed), Places()
     parameters = _digests(user) if has_values else []
+    versions = _versions(user)
     buffers = {name: buffer.clone() for name, buffer in user.module.named_buffers()}
     passes: list[Values] = []
     found: list[Any] = []
@@ -136,7 +137,8 @@ def tried(user: UserModule, seed: int, wanted: str | None = None, has_values: bo
             network.step(result)
             network.put_back()
     if has_values:
-        _check_same(user, passes[0], passes[1], network.dtype)
+        overwritten = [f"input {i}" for i, v in enumerate(_versions(user)) if v != versions[i]]
+        _check_same(user, passes[0], passes[1], network.dtype, overwritten)
     return Trial(
         as_called(blocks, places.called, loops),
         own_checkpoints,
@@ -177,13 +179,26 @@ def restore_buffers(module: torch.nn.Module, buffers: Mapping[str, torch.Tensor]
                 buffer.copy_(buffers[name])
 
 
-def _check_same(user: UserModule, first: Values, again: Values, dtype: str) -> None:
+def _versions(user: UserModule) -> list[int]:
+    """How often each tensor of the input was written to."""
+    return [tensor._version for tensor in user.input_tensors()]
+
+
+def _check_same(
+    user: UserModule, first: Values, again: Values, dtype: str, overwritten: Sequence[str]
+) -> None:
     known = agreement(first, again, dtype, TOLERANCES[dtype])
     if known.agrees:
         return
     apart = f"the loss is {first.loss!r} in one pass and {again.loss!r} in the next"
     if known.loss_relative <= known.tolerance:
         apart = f"a gradient of one pass and the next is apart by {known.gradient_relative:.2g}"
+    if overwritten:
+        raise ProgramError(
+            f"`{user.text}` does something else each time: a pass overwrites {some(overwritten)}, "
+            f"and {apart}",
+            "have forward compute on a new tensor, as `x = x * 2` for `x *= 2`, or on `x.clone()`",
+        )
     raise ProgramError(
         f"`{user.text}` does something else each time: {apart}",
         "draw random numbers with torch, `random` or `numpy.random`, whose states are set before "
