@@ -56,14 +56,14 @@ def run(program: list[tuple[str, int, int]], regions: list[Region]) -> Any:
 
 
 def asked_of_outside(nodes: list[Node]) -> set[int]:
-    """What the plans of all regions ask of outside, for every step that saved what it holds not."""
+    """What the plans of all regions have from outside, for every step that saved what it holds not."""
     plans = Plans()
     for step in nodes:
         for node, value in zip(step.saved, step.saved_values, strict=True):
             if value is None:
                 plans.ask(node, step.region)
     plans.complete()
-    return {node.id for node in plans.top}
+    return {node.id for node in plans.top} | set(plans.held_inputs())
 
 
 @settings(max_examples=150, deadline=None)

@@ -20,7 +20,7 @@ from ckptcli.backends.host_copy import HostCopy
 from ckptcli.checkpoint.checkpointer import Checkpointer, WatchedCheckpointer
 from ckptcli.checkpoint.offloading import OffloadingCheckpointer, WatchedOffloadingCheckpointer
 from ckptcli.checkpoint.region_plan import Plans
-from ckptcli.checkpoint.region_retriever import RegionRetriever
+from ckptcli.checkpoint.region_retriever import RegionRetriever, WatchedRegionRetriever
 from ckptcli.checkpoint.retriever import Retriever
 from ckptcli.errors import CheckpointError
 from ckptcli.events import BackwardStarted, Sink
@@ -50,13 +50,21 @@ def build(steps: list[Node], namespace: Namespace, sink: Sink | None) -> Retriev
     states.check_complete()
     checkpointer = states.checkpointer(namespace, sink)
     if sink is not None:
-        sink.emit(_started(steps, states.required, dropped))
-    return RegionRetriever(checkpointer, plans, namespace, sink) if plans.regions else checkpointer
+        sink.emit(_started(steps, states.required, plans, dropped))
+    if not plans.regions:
+        return checkpointer
+    if sink is None:
+        return RegionRetriever(checkpointer, plans, namespace)
+    return WatchedRegionRetriever(checkpointer, plans, namespace, sink)
 
 
-def _started(steps: list[Node], counted: dict[int, int], dropped: list[int]) -> BackwardStarted:
-    """The event, which counts uses of values that steps hold as well."""
+def _started(
+    steps: list[Node], counted: dict[int, int], plans: Plans, dropped: list[int]
+) -> BackwardStarted:
+    """The event, which counts uses of values that steps hold as well, by a region as one."""
     required = dict(counted)
+    for node_id in plans.held_inputs():
+        required[node_id] = required.get(node_id, 0) + 1
     for step in steps:
         for node, value in zip(step.saved, step.saved_values):
             if value is not None:
@@ -111,14 +119,6 @@ class _States:
             if held is not None:
                 self.values.setdefault(node.id, held)
                 self.offloads = self.offloads or isinstance(held, HostCopy)
-        self._share_backups(plans.constants())
-
-    def _share_backups(self, constants: Iterable[Node]) -> None:
-        """Use what constants of regions hold; they are no steps, and other passes need them too."""
-        for node in constants:
-            for parent, value in zip(node.parents, node.backup_values):
-                if value is not None and parent.id in self.required:
-                    self.values.setdefault(parent.id, value)
 
     def take_backups(self, steps: Iterable[Node]) -> list[int]:
         """Move the backups that are required into `values`; returns the ids of those dropped."""

@@ -13,7 +13,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import repeat
 from operator import attrgetter
+from typing import Any
 
 from ckptcli.checkpoint.regions import Region, common_region
 from ckptcli.graph import Node
@@ -26,19 +28,30 @@ class RegionPlan:
     """One region's recomputation.
 
     Attributes:
-        targets: the values that are asked for at this level.
-        required: node id -> how often each of them is.
-        order: the nodes to compute, in the order of the forward pass.
-        uses: node id -> how often the recomputation itself uses the value.
-        inputs: values from outside the region.
+        uses: node id -> how often its value will be used from now on, by backward steps, by regions
+            inside and by the recomputation itself.
+        order: the nodes to compute, in the order of the forward pass; until all is asked for, those
+            whose values are asked for at this level.
+        inputs: what else is needed from outside the region: values that its nodes do not hold.
+        values: node id -> value that is there now.
+        is_computed: whether the recomputation has run.
     """
 
     region: Region
-    targets: list[Node] = field(default_factory=list)
-    required: dict[int, int] = field(default_factory=dict)
-    order: list[Node] = field(default_factory=list)
     uses: dict[int, int] = field(default_factory=dict)
+    order: list[Node] = field(default_factory=list)
     inputs: list[Node] = field(default_factory=list)
+    values: dict[int, Any] = field(default_factory=dict)
+    is_computed: bool = False
+
+    def take(self, node_id: int) -> Any:
+        """A value that is there; counts as one use, and is handed over with its last."""
+        uses = self.uses[node_id] - 1
+        if uses:
+            self.uses[node_id] = uses
+            return self.values[node_id]
+        del self.uses[node_id]
+        return self.values.pop(node_id)
 
 
 @dataclass(slots=True)
@@ -60,12 +73,12 @@ class Plans:
         if plan is None:
             plan = self.regions[level] = RegionPlan(level)
             self.by_depth.setdefault(level.depth, []).append(plan)
-        node_id, required = node.id, plan.required
-        if node_id in required:
-            required[node_id] += 1
+        node_id, uses = node.id, plan.uses
+        if node_id in uses:
+            uses[node_id] += 1
         else:
-            required[node_id] = 1
-            plan.targets.append(node)
+            uses[node_id] = 1
+            plan.order.append(node)
 
     def complete(self) -> None:
         """All is asked for: work out what each region does, and what it asks of those around it."""
@@ -75,12 +88,10 @@ class Plans:
                 for node in plan.inputs:
                     self.ask(node, plan.region.parent)
 
-    def constants(self) -> Iterator[Node]:
-        """The untracked nodes that are computed again."""
+    def held_inputs(self) -> Iterator[int]:
+        """Before any region runs: the ids of what nodes hold for it, once for each region."""
         for plan in self.regions.values():
-            for node in plan.order:
-                if not node.tracked:
-                    yield node
+            yield from plan.values
 
 
 def let_go(nodes: list[Node]) -> set[int]:
@@ -109,21 +120,25 @@ def let_go(nodes: list[Node]) -> set[int]:
 
 
 def _complete(plan: RegionPlan) -> None:
-    """Work out order, uses and inputs from the targets."""
-    region, order, uses, inputs = plan.region, plan.order, plan.uses, plan.inputs
-    seen = set(plan.required)
-    stack = plan.targets
+    """Work out order, uses, inputs and the values that nodes hold, from what is asked for."""
+    region, uses, values = plan.region, plan.uses, plan.values
+    stack, order = plan.order, []
     while stack:
         node = stack.pop()
         order.append(node)
-        for parent in node.parents:
+        parents = node.parents
+        for parent, value in zip(parents, node.backup_values or repeat(None)):
             parent_id = parent.id
-            uses[parent_id] = uses.get(parent_id, 0) + 1
-            if parent_id not in seen:
-                seen.add(parent_id)
-                owner = parent.owner
-                if owner is region or (owner is not None and region.contains(owner)):
-                    stack.append(parent)
-                else:
-                    inputs.append(parent)
+            if parent_id in uses:
+                uses[parent_id] += 1
+                continue
+            uses[parent_id] = 1
+            owner = parent.owner
+            if value is not None:
+                values[parent_id] = value
+            elif owner is region or (owner is not None and region.contains(owner)):
+                stack.append(parent)
+            else:
+                plan.inputs.append(parent)
     order.sort(key=_by_id)
+    plan.order = order

@@ -24,41 +24,32 @@ from ckptcli.graph import Node, Operation
 
 
 class RegionRetriever:
-    """A checkpointer for what is held, with a cache for each region that is recomputed."""
+    """A checkpointer for what is held, with the plan of each region that is recomputed."""
 
-    def __init__(
-        self, held: Checkpointer, plans: Plans, namespace: Namespace, sink: Sink | None
-    ) -> None:
+    def __init__(self, held: Checkpointer, plans: Plans, namespace: Namespace) -> None:
         self._held = held
         self._plans = plans.regions
         self._namespace = namespace
-        self._sink = sink
-        self._caches: dict[Region, dict[int, Any]] = {}
 
     def retrieve(self, step: Node) -> list[Any]:
         """The values that `step` saved, in its order; from here on they are the caller's."""
         values = step.saved_values
         step.saved_values = ()
-        region, is_watched = step.region, self._sink is not None
+        region = step.region
         kept = []
         for node, value in zip(step.saved, values):
-            if value is None or is_watched:
-                level = None if value is not None else common_region(region, node.owner)
+            if value is None:
+                owner = node.owner
+                level = owner if owner is region else common_region(region, owner)
                 if level is None:
-                    value = self._held.answer(node, value, step)
+                    value = self._held.fetch(node)
                 else:
-                    value = self._recomputed(node, level, step)
+                    plan = self._plans[level]
+                    if not plan.is_computed:
+                        self._fill(plan)
+                    value = plan.take(node.id)
             kept.append(value)
         return kept
-
-    def _recomputed(self, node: Node, level: Region, step: Node) -> Any:
-        """What `level` computes again for `step`; counts as one use."""
-        visited = [] if level in self._caches else self._fill(level)
-        if self._sink is not None:
-            self._sink.emit(Retrieved(node.id, max(1, len(visited)), step.id))
-            for visit in visited or [node]:
-                self._sink.emit(Visited(visit.id))
-        return self._take(level, node.id)
 
     def check_drained(self) -> None:
         """Raise unless every value was used as often as it was counted.
@@ -67,22 +58,20 @@ class RegionRetriever:
             CheckpointError: a value is left over.
         """
         self._held.check_drained()
-        left = [region for region, cache in self._caches.items() if cache]
-        unused = [region for region in self._plans if region not in self._caches]
-        if left or unused:
+        left = [p.region.name for p in self._plans.values() if p.uses or not p.is_computed]
+        if left:
             raise CheckpointError(
-                f"the regions {[region.name for region in left + unused]} are not drained after "
-                "the backward pass",
+                f"the regions {left} are not drained after the backward pass",
                 "this is a defect of the engine, please report it with the program that shows it",
             )
 
-    def _fill(self, level: Region) -> list[Node]:
-        """Recompute `level`, and first the regions around it that it needs."""
+    def _fill(self, plan: RegionPlan) -> list[Node]:
+        """Recompute a region, and first the regions around it that it needs; what was visited."""
         visited: list[Node] = []
-        stack = [level]
+        stack = [plan]
         while stack:
-            plan = self._plans[stack[-1]]
-            outer = self._missing(plan)
+            plan = stack[-1]
+            outer = self._missing(plan) if plan.inputs else None
             if outer is not None:
                 stack.append(outer)
                 continue
@@ -91,56 +80,74 @@ class RegionRetriever:
             stack.pop()
         return visited
 
-    def _missing(self, plan: RegionPlan) -> Region | None:
-        """A region around `plan`'s that has to be recomputed before it."""
+    def _missing(self, plan: RegionPlan) -> RegionPlan | None:
+        """That of a region around `plan`'s that has to be recomputed before it."""
         around = plan.region.parent
-        if around is not None:
-            for node in plan.inputs:
-                level = common_region(around, node.owner)
-                if level is not None and level not in self._caches:
-                    return level
+        for node in plan.inputs:
+            level = common_region(around, node.owner)
+            if level is not None and not self._plans[level].is_computed:
+                return self._plans[level]
         return None
 
     def _recompute(self, plan: RegionPlan) -> None:
-        """Compute what is asked of a region again; in the end its cache has that alone.
+        """Compute what is asked of a region again; in the end it has the values of that alone.
 
         Raises:
             CheckpointError: an op fails, which it did not in the forward pass.
         """
-        region, required, uses = plan.region, plan.required, plan.uses
-        values = {node.id: self._input(region, node) for node in plan.inputs}
+        uses, values = plan.uses, plan.values
+        for node in plan.inputs:
+            values[node.id] = self._input(plan.region, node)
         for node in plan.order:
             try:
                 value = computed_again(node, self._namespace, values.__getitem__)
             except MemoryError:
                 raise
             except Exception as error:
-                raise _not_again(node, region, error) from error
+                raise _not_again(node, plan.region, error) from error
             values[node.id] = value
-            if self._sink is not None:
-                self._sink.emit(_told(node, self._namespace.storage_id(value)))
+            self._tell_of(node, value)
             for parent in node.parents:
                 parent_id = parent.id
                 uses[parent_id] -= 1
-                if not uses[parent_id] and parent_id not in required:
-                    del values[parent_id]
-        self._caches[region] = values
+                if not uses[parent_id]:
+                    del uses[parent_id], values[parent_id]
+        plan.is_computed = True
+
+    def _tell_of(self, node: Node, value: Any) -> None:
+        """A value was computed again."""
 
     def _input(self, region: Region, node: Node) -> Any:
-        around = region.parent
-        level = None if around is None else common_region(around, node.owner)
-        return self._held.fetch(node) if level is None else self._take(level, node.id)
-
-    def _take(self, level: Region, node_id: int) -> Any:
-        required = self._plans[level].required
-        required[node_id] -= 1
-        cache = self._caches[level]
-        return cache[node_id] if required[node_id] else cache.pop(node_id)
+        level = common_region(region.parent, node.owner)
+        return self._held.fetch(node) if level is None else self._plans[level].take(node.id)
 
 
-def _told(node: Node, storage: int) -> Recomputed:
-    op: Operation = node.op  # type: ignore[assignment]
-    return Recomputed(node.id, op.name, storage)
+class WatchedRegionRetriever(RegionRetriever):
+    """One that tells a sink of every retrieval, visit and recomputation."""
+
+    def __init__(self, held: Checkpointer, plans: Plans, namespace: Namespace, sink: Sink) -> None:
+        super().__init__(held, plans, namespace)
+        self._sink = sink
+
+    def retrieve(self, step: Node) -> list[Any]:
+        values = step.saved_values
+        step.saved_values = ()
+        return [self._answer(node, value, step) for node, value in zip(step.saved, values)]
+
+    def _answer(self, node: Node, value: Any, step: Node) -> Any:
+        level = None if value is not None else common_region(step.region, node.owner)
+        if level is None:
+            return self._held.answer(node, value, step)
+        plan = self._plans[level]
+        visited = [] if plan.is_computed else self._fill(plan)
+        self._sink.emit(Retrieved(node.id, max(1, len(visited)), step.id))
+        for visit in visited or [node]:
+            self._sink.emit(Visited(visit.id))
+        return plan.take(node.id)
+
+    def _tell_of(self, node: Node, value: Any) -> None:
+        op: Operation = node.op  # type: ignore[assignment]
+        self._sink.emit(Recomputed(node.id, op.name, self._namespace.storage_id(value)))
 
 
 def _not_again(node: Node, region: Region, error: Exception) -> CheckpointError:
