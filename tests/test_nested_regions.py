@@ -56,7 +56,7 @@ def run(program: list[tuple[str, int, int]], regions: list[Region]) -> Any:
 
 
 def asked_of_outside(nodes: list[Node]) -> set[int]:
-    """What the plans of all regions have from outside, for every step that saved what it holds not."""
+    """What the plans of all regions have from outside, for all that steps saved and do not hold."""
     plans = Plans()
     for step in nodes:
         for node, value in zip(step.saved, step.saved_values, strict=True):

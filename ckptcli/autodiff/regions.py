@@ -78,7 +78,9 @@ def checkpoint_name(x: Tensor, name: str) -> Tensor:
         device.sink.emit(ValueNamed(x.node.id, name))
     block = device.region
     if block is not None:
-        block.name_value(x.node, name, x.value)
+        region = x.node.region
+        if region is not None and region.is_asked:
+            block.name_value(x.node, name, x.value)
     return x
 
 

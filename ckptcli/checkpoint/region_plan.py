@@ -23,7 +23,6 @@ from ckptcli.graph import Node
 _by_id = attrgetter("id")
 
 
-@dataclass(slots=True)
 class RegionPlan:
     """One region's recomputation.
 
@@ -37,12 +36,15 @@ class RegionPlan:
         is_computed: whether the recomputation has run.
     """
 
-    region: Region
-    uses: dict[int, int] = field(default_factory=dict)
-    order: list[Node] = field(default_factory=list)
-    inputs: list[Node] = field(default_factory=list)
-    values: dict[int, Any] = field(default_factory=dict)
-    is_computed: bool = False
+    __slots__ = ("inputs", "is_computed", "order", "region", "uses", "values")
+
+    def __init__(self, region: Region) -> None:
+        self.region = region
+        self.uses: dict[int, int] = {}
+        self.order: list[Node] = []
+        self.inputs: list[Node] = []
+        self.values: dict[int, Any] = {}
+        self.is_computed = False
 
     def take(self, node_id: int) -> Any:
         """A value that is there; counts as one use, and is handed over with its last."""
@@ -50,7 +52,6 @@ class RegionPlan:
         if uses:
             self.uses[node_id] = uses
             return self.values[node_id]
-        del self.uses[node_id]
         return self.values.pop(node_id)
 
 

@@ -26,6 +26,8 @@ from ckptcli.graph import Node, Operation
 class RegionRetriever:
     """A checkpointer for what is held, with the plan of each region that is recomputed."""
 
+    _sink: Sink | None = None
+
     def __init__(self, held: Checkpointer, plans: Plans, namespace: Namespace) -> None:
         self._held = held
         self._plans = plans.regions
@@ -46,7 +48,7 @@ class RegionRetriever:
                 else:
                     plan = self._plans[level]
                     if not plan.is_computed:
-                        self._fill(plan)
+                        (self._fill if plan.inputs else self._recompute)(plan)
                     value = plan.take(node.id)
             kept.append(value)
         return kept
@@ -58,7 +60,7 @@ class RegionRetriever:
             CheckpointError: a value is left over.
         """
         self._held.check_drained()
-        left = [p.region.name for p in self._plans.values() if p.uses or not p.is_computed]
+        left = [p.region.name for p in self._plans.values() if p.values or not p.is_computed]
         if left:
             raise CheckpointError(
                 f"the regions {left} are not drained after the backward pass",
@@ -95,7 +97,7 @@ class RegionRetriever:
         Raises:
             CheckpointError: an op fails, which it did not in the forward pass.
         """
-        uses, values = plan.uses, plan.values
+        uses, values, sink = plan.uses, plan.values, self._sink
         for node in plan.inputs:
             values[node.id] = self._input(plan.region, node)
         for node in plan.order:
@@ -106,16 +108,16 @@ class RegionRetriever:
             except Exception as error:
                 raise _not_again(node, plan.region, error) from error
             values[node.id] = value
-            self._tell_of(node, value)
+            if sink is not None:
+                sink.emit(_told(node, self._namespace.storage_id(value)))
             for parent in node.parents:
                 parent_id = parent.id
-                uses[parent_id] -= 1
-                if not uses[parent_id]:
-                    del uses[parent_id], values[parent_id]
+                left = uses[parent_id] - 1
+                if left:
+                    uses[parent_id] = left
+                else:
+                    del values[parent_id]
         plan.is_computed = True
-
-    def _tell_of(self, node: Node, value: Any) -> None:
-        """A value was computed again."""
 
     def _input(self, region: Region, node: Node) -> Any:
         level = common_region(region.parent, node.owner)
@@ -124,6 +126,8 @@ class RegionRetriever:
 
 class WatchedRegionRetriever(RegionRetriever):
     """One that tells a sink of every retrieval, visit and recomputation."""
+
+    _sink: Sink
 
     def __init__(self, held: Checkpointer, plans: Plans, namespace: Namespace, sink: Sink) -> None:
         super().__init__(held, plans, namespace)
@@ -145,9 +149,10 @@ class WatchedRegionRetriever(RegionRetriever):
             self._sink.emit(Visited(visit.id))
         return plan.take(node.id)
 
-    def _tell_of(self, node: Node, value: Any) -> None:
-        op: Operation = node.op  # type: ignore[assignment]
-        self._sink.emit(Recomputed(node.id, op.name, self._namespace.storage_id(value)))
+
+def _told(node: Node, storage: int) -> Recomputed:
+    op: Operation = node.op  # type: ignore[assignment]
+    return Recomputed(node.id, op.name, storage)
 
 
 def _not_again(node: Node, region: Region, error: Exception) -> CheckpointError:

@@ -32,6 +32,7 @@ class Region:
         name: for logs and messages.
         policy: which values may be saved; asked once for each value, and again when it gets a name
             if it looked for one.
+        is_asked: whether the policy may save anything at all.
         parent: the region around it.
         depth: 1 for the outer-most.
         number: in the order in which an outer-most region and those inside it are opened.
@@ -50,6 +51,7 @@ class Region:
         "_outermost",
         "depth",
         "held",
+        "is_asked",
         "last_inside",
         "name",
         "nodes",
@@ -66,6 +68,7 @@ class Region:
         self.name = name
         self.policy = policy
         self._answer = described(policy).answer
+        self.is_asked = self._answer is not False
         self.parent = parent
         self._outermost: Region | None = None
         self.nodes: list[Node] = []
@@ -101,7 +104,7 @@ class Region:
     def recomputes(self, node: Node) -> bool:
         """Whether the value of a node made in this region is computed again; registers the node."""
         self.nodes.append(node)
-        owner = node.owner = self if self._answer is False else self._owner_after(node)
+        owner = node.owner = self._owner_after(node) if self.is_asked else self
         return owner is not None
 
     def _owner_after(self, node: Node, name: str | None = None) -> Region | None:
@@ -113,7 +116,7 @@ class Region:
 
     def _saves(self, node: Node, name: str | None) -> bool:
         """Whether the policy of this very region saves the value, asked if it has to be."""
-        if self._answer is False or node.id in self.settled_ids:
+        if not self.is_asked or node.id in self.settled_ids:
             return False
         if node.id in self.saved_ids:
             return True
@@ -137,7 +140,7 @@ class Region:
         it saved.
         """
         region = node.region
-        if region is None or region._answer is False or not node.recompute:
+        if region is None or not region.is_asked or not node.recompute:
             return
         if region.root is not self.root:
             return
