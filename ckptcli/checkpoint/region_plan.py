@@ -2,8 +2,8 @@
 
 A step asks for a value at a level: the inner-most region that contains both the step and the
 value's owner. To serve a level, its region runs the ops that lead to the values asked of it, from
-inputs that are asked of the levels around it in turn; what inner regions make on the way is passed
-through.
+what their nodes hold and from inputs that are asked of the levels around it in turn; what inner
+regions make on the way is passed through.
 
 Invariants: an op is in a region's order only if a value asked for depends on it; the order is that
 of the forward pass; the number of uses of every value is known before anything is computed.
@@ -73,7 +73,9 @@ class Plans:
         plan = self.regions.get(level)
         if plan is None:
             plan = self.regions[level] = RegionPlan(level)
-            self.by_depth.setdefault(level.depth, []).append(plan)
+            if level.depth not in self.by_depth:
+                self.by_depth[level.depth] = []
+            self.by_depth[level.depth].append(plan)
         node_id, uses = node.id, plan.uses
         if node_id in uses:
             uses[node_id] += 1
