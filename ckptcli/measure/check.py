@@ -84,7 +84,8 @@ class Check:
         own_draws: Ops inside checkpoints that draw from a generator of the user's.
         state: What moves in a module.
         untold: What an engine does not tell -> why.
-        finding: What the evidence says of gradients that are not ckpt's; null where they are.
+        finding: What the evidence says of gradients that are not ckpt's, or of those that a module
+            loses; null where there are none.
     """
 
     strategy: str

@@ -17,6 +17,7 @@ from ckptcli.checkpoint.user_code import running
 from ckptcli.errors import OutputError, ProgramError
 from ckptcli.peers.agreement import TOLERANCES, agreement
 from ckptcli.peers.base import Values
+from ckptcli.peers.module_strategies import NONE
 from ckptcli.peers.torch_bits import digest
 from ckptcli.peers.torch_blocks import Blocks, as_called, blocks_of
 from ckptcli.peers.torch_loops import following_loops
@@ -38,11 +39,13 @@ _EVALUATING = (
     "no checkpoint of a framework that asks for training; call its `train()` to measure a training"
 )
 
-_REENTRANT = (
-    "its reentrant checkpoints give no gradient where no input of theirs requires one, as behind a "
-    "frozen embedding: pass use_reentrant=False, or have the first input require a gradient "
+_GIVES_NONE = (
+    "no gradient where no input of theirs requires one, as behind a frozen embedding: pass "
+    "use_reentrant=False, or have the first input require a gradient "
     "(`enable_input_require_grads()` of transformers)"
 )
+
+_REENTRANT = f"its reentrant checkpoints give {_GIVES_NONE}"
 
 _NO_GRADIENT = (
     "no gradient flows to its output: PyTorch's reentrant checkpoint needs an input that requires "
@@ -143,7 +146,7 @@ def tried(user: UserModule, seed: int, wanted: str | None = None, has_values: bo
         as_called(blocks, places.called, loops),
         own_checkpoints,
         [path for path, module in blocks.parts if id(module) not in places.called],
-        [name for name, grad in zip(user.parameter_names(), found) if grad is None],
+        without_gradient(user.parameter_names(), found),
         user.has_cache,
         user.module.training,
         output_bytes,
@@ -203,6 +206,22 @@ def _check_same(
         f"`{user.text}` does something else each time: {apart}",
         "draw random numbers with torch, `random` or `numpy.random`, whose states are set before "
         "each pass, not with a Generator of your own, and keep nothing from pass to pass",
+    )
+
+
+def without_gradient(names: Sequence[str], gradients: Sequence[object]) -> list[str]:
+    """Those of the names whose gradient is not there."""
+    return [name for name, gradient in zip(names, gradients) if gradient is None]
+
+
+def lost_gradients(found: Sequence[str], expected: Sequence[str]) -> str | None:
+    """What to say of those `found` without a gradient that are not so without checkpoints."""
+    lost = [name for name in found if name not in expected]
+    if not lost:
+        return None
+    return (
+        f"no gradient reaches {some(lost)}, which `{NONE}` has: reentrant checkpoints give what is "
+        f"inside of them {_GIVES_NONE}"
     )
 
 

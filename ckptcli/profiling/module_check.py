@@ -26,7 +26,13 @@ from ckptcli.peers.torch_compiled import UNWATCHED
 from ckptcli.peers.torch_loading import load_module
 from ckptcli.peers.torch_module import SMALLER, ModuleNetwork
 from ckptcli.peers.torch_recheck import Differing, Recorder
-from ckptcli.peers.torch_trial import restore_buffers, tried, why_not_again
+from ckptcli.peers.torch_trial import (
+    lost_gradients,
+    restore_buffers,
+    tried,
+    why_not_again,
+    without_gradient,
+)
 from ckptcli.profiling.module_profile import opened
 from ckptcli.verify.bits import first_difference
 
@@ -89,7 +95,8 @@ class CheckedModule:
         try:
             with running(self.user.text, SMALLER):
                 with _keeping_buffers(network):
-                    found = network.values(network.backward(network.forward()))
+                    result = network.backward(network.forward())
+                    found = network.values(result)
                 seen = self._watched(network, set())
                 firsts = {_where(first) for first in _firsts(seen.differing)}
                 kept = self._watched(network, firsts) if firsts else seen
@@ -120,6 +127,9 @@ class CheckedModule:
             other_ops=tuple(seen.others),
             own_draws=tuple(seen.draws),
             state=tuple(seen.moved.values()),
+            finding=lost_gradients(
+                without_gradient(names, result[1]), self._trial.without_gradient
+            ),
         )
 
     def _watched(self, network: ModuleNetwork, wanted: set[tuple[int, int]]) -> Recorder:

@@ -114,7 +114,9 @@ class ModulePass:
     is_loop: bool = False
     """Whether blocks that the module's own loop calls are called together."""
     divergence: Sequence[str] = ()
-    """What is not finite, in sentences."""
+    """What is not finite, in sentences, and what gradients are lost."""
+    without_gradient: Sequence[str] = ()
+    """Parameters, by path, and inputs that the loss does not depend on."""
 
     def measure(self) -> None:
         """Fill in what one pass holds."""
@@ -129,11 +131,14 @@ class ModulePass:
 
     def hold_against(self, expected: Values | None) -> Values:
         """The values of one pass, held against these; for None against themselves."""
+        from ckptcli.peers.torch_trial import without_gradient
+
         network = self.network
         assert network is not None
         result = gradients_of(network)
         values = network.values(result)
         names = network.user.parameter_names()
+        self.without_gradient = without_gradient(names, result[1])
         self.divergence = tuple(divergence(self.row.strategy, values, names))
         self.row = replace(
             self.row,
@@ -195,7 +200,7 @@ def _held_against(this: ModulePass, first: ModulePass, expected: Values) -> Modu
     program, the reason.
     """
     from ckptcli.peers.torch_module import SMALLER
-    from ckptcli.peers.torch_trial import why_not_again
+    from ckptcli.peers.torch_trial import lost_gradients, why_not_again
 
     if this.network is None:
         return this
@@ -205,6 +210,9 @@ def _held_against(this: ModulePass, first: ModulePass, expected: Values) -> Modu
     except (ProgramError, OutputError) as error:
         row = without_figures(this.row, why_not_again(error, this.network.user))
         return ModulePass(replace(row, failed=isinstance(error, ProgramError)))
+    lost = lost_gradients(this.without_gradient, first.without_gradient)
+    if lost is not None:
+        this.divergence = (*this.divergence, f"{this.row.strategy}: {lost}")
     another = _another_program(this, first)
     return this if another is None else ModulePass(without_figures(this.row, another))
 
