@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 from typing import Any, TypeAlias
 
+from ckptcli.dataclass import dataclass
 from ckptcli.graph import Bound
 
 Positions: TypeAlias = tuple[int, ...]

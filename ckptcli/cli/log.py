@@ -6,13 +6,14 @@ import math
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
 
 from ckptcli.cli.command import options_command
 from ckptcli.cli.streams import warn
+from ckptcli.dataclass import dataclass
 from ckptcli.errors import EngineError, UnknownNameError, UsageError
 
 if TYPE_CHECKING:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from ckptcli.dataclass import dataclass
 from ckptcli.measure.fields import derived
 
 TOLERANCE = 1e-6

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 
+from ckptcli.dataclass import dataclass
 from ckptcli.measure.codec import with_finite_numbers
 from ckptcli.measure.machine import Machine
 

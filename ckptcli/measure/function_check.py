@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from ckptcli.dataclass import dataclass
 from ckptcli.measure.wrong_values import EquationValue
 
 

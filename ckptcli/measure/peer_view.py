@@ -5,8 +5,7 @@ Nothing here is a figure of its own; the list is written and never read back.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from ckptcli.dataclass import dataclass
 from ckptcli.measure.fields import Bytes, Count, Positive, Seconds
 from ckptcli.measure.row import Agreement, Passes, Row, Times
 from ckptcli.measure.statistics import Ratio

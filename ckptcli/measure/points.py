@@ -7,8 +7,9 @@ every part says is said once.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from ckptcli.dataclass import dataclass
 from ckptcli.measure.analysis import analysed
 from ckptcli.measure.point import Point, point_text, shown_name
 from ckptcli.measure.record import Program, RunRecord

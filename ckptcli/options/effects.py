@@ -7,8 +7,9 @@ its loss would not be noticed.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from ckptcli.dataclass import dataclass
 from ckptcli.errors import UsageError
 from ckptcli.options.option import Option
 

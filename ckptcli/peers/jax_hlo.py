@@ -16,7 +16,9 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from ckptcli.dataclass import dataclass
 
 RECOMPUTED = "rematted_computation"
 """What JAX calls the part of a name that a checkpoint's recomputation puts there."""

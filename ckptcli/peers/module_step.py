@@ -6,8 +6,10 @@ Invariant: nothing here imports PyTorch.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
+
+from ckptcli.dataclass import dataclass
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,7 +12,6 @@ nothing.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol, TypeVar
 
@@ -20,6 +19,7 @@ import torch
 
 from ckptcli.backends.memory import MemoryAccount
 from ckptcli.backends.torch_backend import CudaMemory
+from ckptcli.dataclass import dataclass
 from ckptcli.measure.memory import AllocatorPeak
 from ckptcli.measure.rounds import collector_off
 from ckptcli.peers.torch_module import ModuleNetwork

@@ -7,8 +7,9 @@ kernels take for themselves on top.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from ckptcli.dataclass import dataclass
 from ckptcli.measure.memory import Memory, PeakLive
 from ckptcli.measure.rounds import collector_off
 from ckptcli.measure.row import Cost

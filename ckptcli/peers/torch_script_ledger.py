@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -26,6 +25,7 @@ from torch.optim.optimizer import (
 )
 from torch.utils._pytree import tree_leaves
 
+from ckptcli.dataclass import dataclass
 from ckptcli.measure.module_saved import ModuleSaved
 from ckptcli.measure.saved_list import SavedList, SavedTotal
 from ckptcli.peers.torch_account import BACKWARD, FORWARD, STEP, Account

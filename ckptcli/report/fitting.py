@@ -7,10 +7,11 @@ detail of one.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from rich.cells import cell_len
 
+from ckptcli.dataclass import dataclass
 from ckptcli.report.cells import Cell, Column, Table
 
 GAP, TIGHT_GAP = 3, 2

@@ -10,7 +10,8 @@ computed again looks the same as a node and as a storage.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+
+from ckptcli.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from ckptcli.dataclass import dataclass
 from ckptcli.sweep.laws.of_sweep import Laws
 from ckptcli.sweep.result import SweepResult
 

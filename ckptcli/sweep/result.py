@@ -7,9 +7,10 @@ tables and laws alone.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
+from ckptcli.dataclass import dataclass
 from ckptcli.measure.point import shown_name, shown_value
 from ckptcli.measure.record import RunRecord
 from ckptcli.measure.row import Row

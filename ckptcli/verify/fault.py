@@ -6,8 +6,9 @@ No array library is imported, so that a help text costs nothing.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from ckptcli.dataclass import dataclass
 from ckptcli.errors import UsageError
 from ckptcli.units import count
 

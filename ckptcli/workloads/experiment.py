@@ -7,10 +7,11 @@ row, so that what is complete survives an interrupt.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Protocol
 
 from ckptcli.backends.base import Backend
+from ckptcli.dataclass import dataclass
 
 Clock = Callable[[], float]
 """Seconds."""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from ckptcli.autodiff.device import Device
 from ckptcli.checkpoint.user_code import MARK, load_name
+from ckptcli.dataclass import dataclass
 from ckptcli.errors import UsageError
 from ckptcli.options.workload import WorkloadOptions
 from ckptcli.workloads.base import Workload

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any, ClassVar
 
+from ckptcli.dataclass import dataclass
 from ckptcli.planning.functions.search import Found, Point
 from ckptcli.planning.model_plan import ModelPlan
 from ckptcli.planning.problems.base import Number

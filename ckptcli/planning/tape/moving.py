@@ -6,8 +6,7 @@ waits for both, so that costs of moves and of computations add up.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from ckptcli.dataclass import dataclass
 from ckptcli.planning.problems.base import Number
 
 

@@ -7,7 +7,8 @@ the law of sizes at which the rest is most of it.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+
+from ckptcli.dataclass import dataclass
 
 FIRST = {"n": 16, "batch": 16}
 """Where the ladder begins; at 2 for a size that is counted in ones."""
