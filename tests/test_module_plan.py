@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -227,6 +228,7 @@ def test_below_the_floor_it_ends_with_1_and_says_what_is_there(
     told = f"the smallest budget that one was found for is {size(least)} ({least} bytes)"
     assert told in screen
     assert "gradient of a parameter" in screen
+    assert re.search(r"(in the backward of|while) `layers\.\d", flat(screen))
     assert "--blocks 'layers.*.*'` are parts of these" in flat(screen)
 
 

@@ -297,7 +297,7 @@ def test_the_plan_of_a_model_is_refused_with_the_strategy_that_it_is(
     assert run_command(["run", "-n", "8", "-s", f"plan:{tmp_path / 'plan.json'}"]) == 2
     told = capsys.readouterr().err
     assert f"is a plan for a {kind}" in told
-    assert "-s remat:only=0..1" in told
+    assert f"beside its --{kind}: -s remat:only=0..1" in told
 
 
 @pytest.mark.slow

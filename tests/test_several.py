@@ -12,7 +12,7 @@ from hypothesis import given, strategies as st
 from ckptcli.cli.main import run_command
 from ckptcli.errors import UsageError
 from ckptcli.options.listing import options_of
-from ckptcli.options.points import MOST_POINTS, combined, every_number, number, points, whole
+from ckptcli.options.points import MOST_POINTS, combined, number, points, whole
 from ckptcli.options.several import MOST_VALUES, numbers, whole_numbers, words
 from ckptcli.options.workload import WorkloadOptions
 from ckptcli.workloads.registry import open_workloads
@@ -163,13 +163,6 @@ def test_an_opener_takes_one_value() -> None:
     for read in (whole, number):
         with pytest.raises(UsageError, match="`3,4` is a list"):
             read("3,4")
-
-
-def test_an_experiment_takes_its_list_whole() -> None:
-    assert every_number("beta", 0.3) == [0.3]
-    assert every_number("beta", "0.3,0.44") == [0.3, 0.44]
-    with pytest.raises(UsageError, match=r"--beta is `0\.3,x`: `x` is no number"):
-        every_number("beta", "0.3,x")
 
 
 def test_a_workload_is_opened_for_each_point() -> None:

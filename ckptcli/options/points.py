@@ -107,16 +107,6 @@ def _several(option: Option, value: Any) -> list[Any]:
         raise UsageError(f"{option.flag} is `{value}`: {error}", "see `ckpt run --help`") from None
 
 
-def every_number(name: str, value: float | str) -> list[float]:
-    """The values of a number option, for what takes its list whole, as an experiment does.
-
-    Raises:
-        UsageError: a text that is no list.
-    """
-    (option,) = (option for option in options_of(WorkloadOptions) if option.name == name)
-    return _several(option, value) if isinstance(value, str) else [value]
-
-
 def whole(value: int | str) -> int:
     """The value of a whole-number option of a point.
 

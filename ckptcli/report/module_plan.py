@@ -15,6 +15,7 @@ from ckptcli.planning.problems.base import Number
 from ckptcli.planning.snippet import Snippet
 from ckptcli.report import cells
 from ckptcli.report.cells import Cell, Column
+from ckptcli.report.charts import during
 from ckptcli.report.model_answer import SPARED, answer_sentences
 from ckptcli.report.plan_limit import fits_word, limit_sentence
 from ckptcli.report.screen import Screen
@@ -145,10 +146,10 @@ def _floor(plan: ModulePlan) -> Iterator[str]:
     largest = sorted(lowest.bytes_by_why.items(), key=lambda of: -of[1])
     there = [(why, size) for why, size in largest if why not in BEFORE]
     shown = ", ".join(f"{units.size(size)} {why}" for why, size in there[:AT_THE_PEAK])
-    where = f"{lowest.phase} of {lowest.module}"
+    where = during(lowest.phase, lowest.module)
     yield (
         f"no set that was measured takes less than {units.size(lowest.peak_bytes)} "
-        f"({plan.strategies[lowest.chosen]}): in {where} there are {shown}"
+        f"({plan.strategies[lowest.chosen]}): {where} there are {shown}"
     )
 
 

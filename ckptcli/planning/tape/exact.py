@@ -88,7 +88,6 @@ class ExactSearch:
         model = profile.model
         self._values = model.values
         bit = {value: 1 << place for place, value in enumerate(self._values)}
-        self._bit = bit
         self._parents = [
             sum(bit.get(parent, 0) for parent in model.parents[value]) for value in self._values
         ]

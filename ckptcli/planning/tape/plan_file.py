@@ -70,7 +70,7 @@ def _check_is_of_a_program(path: Path, data: dict[str, Any]) -> None:
     if (kind := data.get("kind")) in ("module", "function"):
         raise UsageError(
             f"`{path}` is a plan for a {kind}, and `-s plan:FILE` takes that of a program",
-            f"give its strategy: -s {data.get('strategy')}",
+            f"give its strategy, beside its --{kind}: -s {data.get('strategy')}",
         )
 
 
