@@ -6,13 +6,13 @@ import sys
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
-from types import TracebackType
 from typing import Generic, TypeVar
 
 import click
 
 from ckptcli.errors import CkptError, UsageError
 from ckptcli.options.output import ExportOptions, JsonOptions
+from ckptcli.report.closing import Closing
 from ckptcli.report.formats import Exporter
 from ckptcli.report.output import OutputFile
 from ckptcli.visible import visible
@@ -34,7 +34,7 @@ def _is_one_file(first: Path, second: Path) -> bool:
         return False
 
 
-class Exports(Generic[Result]):
+class Exports(Closing, Generic[Result]):
     """Every export of a result. A file that fails is left alone from then on; `check` raises."""
 
     def __init__(
@@ -117,13 +117,5 @@ class Exports(Generic[Result]):
         if self._error is not None:
             raise self._error
 
-    def __enter__(self) -> Exports[Result]:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
         self._stack.close()

@@ -10,11 +10,11 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING
 
 from ckptcli.cli.streams import hint, warn
 from ckptcli.options.commands.check import FailingOptions
+from ckptcli.report.closing import Closing
 
 if TYPE_CHECKING:
     from ckptcli.backends.base import Backend
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ckptcli.workloads.graph_case import GraphCase
 
 
-class FailingGraphs:
+class FailingGraphs(Closing):
     """Takes failures, and writes them at once, a graph a line; nothing without a file to write."""
 
     def __init__(self, options: FailingOptions) -> None:
@@ -76,15 +76,7 @@ class FailingGraphs:
         words += ["-s", self._cases[number].strategy or "none"]
         return shlex.join([*words, *more])
 
-    def __enter__(self) -> FailingGraphs:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
         if self._file is not None:
             self._file.close()
 

@@ -50,6 +50,7 @@ def planned_workload(options: PlanOptions, line: Line, engines: Sequence[Engine]
             "give --budget SIZE, --device-memory SIZE or --pareto for the program of --workload, "
             "or --graph FILE",
         )
+    # What moving costs is refused before anything is recorded.
     moving_of(options, asked.cost_name or ("time" if asked.pareto else "flops"))
     workloads = open_programs(options.program, options.workload, options.memory)
     notes = program_notes(line, workloads)

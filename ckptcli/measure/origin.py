@@ -9,6 +9,7 @@ import os
 import platform
 import subprocess
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Annotated
@@ -54,8 +55,14 @@ def read_origin(command: Sequence[str] = ()) -> Origin:
         commit=commit or None,
         is_clean=None if changes is None else not changes,
         command=tuple(command),
-        load_average=os.getloadavg()[0] if hasattr(os, "getloadavg") else None,
+        load_average=_load_average(),
     )
+
+
+def _load_average() -> float | None:
+    with suppress(AttributeError, OSError):  # a system without it, or that does not tell
+        return os.getloadavg()[0]
+    return None
 
 
 def _in_a_repository() -> bool:

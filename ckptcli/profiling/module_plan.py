@@ -209,13 +209,9 @@ def _known(best: SetPass | None) -> Sequence[SetPass]:
 
 
 def measured_plan(request: PlanRequest, plan: ModulePlan, engine: Engine, tell: Tell) -> ModulePlan:
-    """The plan with what its set takes beside `none`, in rounds; of no set unchanged.
-
-    Raises:
-        UsageError: shapes cannot be run.
+    """The plan with what its set takes beside `none`, in rounds; of no set unchanged. The request
+    has values.
     """
-    if request.is_fake:
-        raise UsageError("--run needs values, and --fake has none", "leave out one of them")
     if plan.strategy is None:
         return plan
     strategies = module_strategies([plan.strategy])

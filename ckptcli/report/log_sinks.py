@@ -15,11 +15,11 @@ import contextlib
 import logging
 from collections.abc import Iterator
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Literal, Protocol, TextIO
 
 from ckptcli.errors import LogFileError
 from ckptcli.events import Event, Level
+from ckptcli.report.closing import Closing
 from ckptcli.report.log import burn_line
 
 if TYPE_CHECKING:  # config stands above report: the type is named here, the module never loaded
@@ -115,7 +115,7 @@ class LoggerTarget:
         """Leave the logger alone: its handlers belong to the program."""
 
 
-class LogSink:
+class LogSink(Closing):
     """Writes the log of a pass to its targets, in their order; closes them as a context manager."""
 
     def __init__(self, targets: tuple[Target, ...], level: Level) -> None:
@@ -149,17 +149,6 @@ class LogSink:
         """Close the log file, if one was opened."""
         for target in self.targets:
             target.close()
-
-    def __enter__(self) -> LogSink:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
 
 def log_sink(

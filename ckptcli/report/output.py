@@ -13,16 +13,16 @@ import weakref
 from collections.abc import Iterable
 from itertools import count
 from pathlib import Path
-from types import TracebackType
 
 from ckptcli.errors import OutputFileError, UsageError
+from ckptcli.report.closing import Closing
 
 _OPEN: weakref.WeakSet[OutputFile] = weakref.WeakSet()
 
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
 
 
-class OutputFile:
+class OutputFile(Closing):
     """Writes `path` by way of a temporary file beside it. Use `open`; `close` when done."""
 
     def __init__(self, path: Path, target: Path) -> None:
@@ -91,17 +91,6 @@ class OutputFile:
             with contextlib.suppress(OSError):
                 self._temporary.unlink()
             self._temporary = None  # last: an interrupt before it leaves the work to the next call
-
-    def __enter__(self) -> OutputFile:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def _replace(self, parts: Iterable[bytes]) -> None:
         """Write beside the target, then rename; whatever interrupts leaves no temporary file."""

@@ -6,17 +6,13 @@ from ckptcli.options.group import Options, group
 from ckptcli.options.option import option
 from ckptcli.options.output import JsonOptions, QuietOptions, ScreenOptions, StrictOptions
 from ckptcli.options.program import (
-    BlockOptions,
     ConfigOptions,
-    DeviceOptions,
     FaultOptions,
-    FunctionOptions,
-    InputOptions,
     MemoryCheckOptions,
     PeerOptions,
-    ProgramOptions,
     StrategyOptions,
 )
+from ckptcli.options.under_strategies import UnderStrategies
 from ckptcli.options.workload import WorkloadOptions
 
 
@@ -34,24 +30,19 @@ class FailingOptions(Options):
     )
 
 
-class CheckOptions(Options):
+class CheckOptions(UnderStrategies):
     """`ckpt check`."""
 
     strategies: StrategyOptions = group(
         StrategyOptions, strategy_texts={"default_text": "balanced"}
     )
-    program: ProgramOptions = group(ProgramOptions)
     workload: WorkloadOptions = group(WorkloadOptions, layers={"default": 4}, n={"default": 32})
-    device: DeviceOptions = group(DeviceOptions)
-    function: FunctionOptions = group(FunctionOptions)
     peers: PeerOptions = group(
         PeerOptions,
         engine_names={
             "help": "Check every strategy in this library too, repeatable; a wrong name lists all."
         },
     )
-    blocks: BlockOptions = group(BlockOptions)
-    inputs: InputOptions = group(InputOptions)
     data: JsonOptions = group(JsonOptions, as_json={"help": "Print one JSON object a program."})
     screen: ScreenOptions = group(ScreenOptions)
     notes: QuietOptions = group(QuietOptions)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ckptcli.options.group import Options, group
+from ckptcli.options.group import group
 from ckptcli.options.measuring import DeviceMemoryOptions, RoundOptions, ThresholdOptions
 from ckptcli.options.output import (
     ExportOptions,
@@ -14,35 +14,20 @@ from ckptcli.options.output import (
     VerboseOptions,
 )
 from ckptcli.options.program import (
-    BlockOptions,
     ConfigOptions,
-    DeviceOptions,
     FaultOptions,
-    FunctionOptions,
     GradientOptions,
-    InputOptions,
     MemoryCheckOptions,
-    PeerOptions,
-    ProgramOptions,
     ReplayOptions,
     ShapeOptions,
-    StrategyOptions,
     TrainingOptions,
 )
-from ckptcli.options.workload import WorkloadOptions
+from ckptcli.options.under_strategies import UnderStrategies
 
 
-class PointOptions(Options):
+class PointOptions(UnderStrategies):
     """What measures one point, alone or among those of a sweep."""
 
-    strategies: StrategyOptions = group(StrategyOptions)
-    program: ProgramOptions = group(ProgramOptions)
-    workload: WorkloadOptions = group(WorkloadOptions)
-    device: DeviceOptions = group(DeviceOptions)
-    function: FunctionOptions = group(FunctionOptions)
-    peers: PeerOptions = group(PeerOptions)
-    blocks: BlockOptions = group(BlockOptions)
-    inputs: InputOptions = group(InputOptions)
     shapes: ShapeOptions = group(ShapeOptions)
     training: TrainingOptions = group(TrainingOptions)
     rounds: RoundOptions = group(RoundOptions)

@@ -6,18 +6,14 @@ from ckptcli.options.group import Options, group
 from ckptcli.options.option import option
 from ckptcli.options.output import JsonOptions, QuietOptions, ScreenOptions
 from ckptcli.options.program import (
-    BlockOptions,
     ConfigOptions,
-    DeviceOptions,
-    FunctionOptions,
-    InputOptions,
     MemoryCheckOptions,
     PeerOptions,
-    ProgramOptions,
     ShapeOptions,
     StrategyOptions,
 )
 from ckptcli.options.subjects import FUNCTION, MODULE, WORKLOAD
+from ckptcli.options.under_strategies import UnderStrategies
 from ckptcli.options.workload import WorkloadOptions
 
 
@@ -43,23 +39,18 @@ class TotalOptions(Options):
     )
 
 
-class SavedOptions(Options):
+class SavedOptions(UnderStrategies):
     """`ckpt saved`."""
 
     strategies: StrategyOptions = group(
         StrategyOptions, strategy_texts={"subjects": frozenset({WORKLOAD, FUNCTION, MODULE})}
     )
-    program: ProgramOptions = group(ProgramOptions)
     workload: WorkloadOptions = group(WorkloadOptions, layers={"default": 2}, n={"default": 64})
-    device: DeviceOptions = group(DeviceOptions)
-    function: FunctionOptions = group(FunctionOptions)
     peers: PeerOptions = group(
         PeerOptions,
         engine_names={"help": "With --module: the library that the module is of, torch."},
     )
-    blocks: BlockOptions = group(BlockOptions)
     shapes: ShapeOptions = group(ShapeOptions)
-    inputs: InputOptions = group(InputOptions)
     totals: TotalOptions = group(TotalOptions)
     data: JsonOptions = group(JsonOptions, as_json={"help": "Print one JSON object a program."})
     screen: ScreenOptions = group(ScreenOptions)
