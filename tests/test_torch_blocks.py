@@ -266,6 +266,54 @@ def uncached():
 """
 
 
+CACHING = """
+from types import SimpleNamespace
+
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def __init__(self, switched, training):
+        super().__init__()
+        self.config = SimpleNamespace(use_cache=True)
+        self.layers = nn.ModuleList(nn.Sequential(nn.Linear(4, 4)) for _ in range(2))
+        self.gradient_checkpointing = switched
+        self.train(training)
+
+    def forward(self, x):
+        for layer in self.layers:
+            x = layer(x)
+        return x
+
+
+def make(switched, training):
+    return Model(switched, training), torch.ones(2, 4)
+"""
+
+
+@NEEDS_TORCH
+@pytest.mark.parametrize(
+    ("switched", "training", "is_told"),
+    [(False, True, True), (True, True, False), (True, False, True)],
+)
+def test_a_cache_is_told_of_unless_the_switch_of_transformers_has_it_off(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    switched: bool,
+    training: bool,
+    is_told: bool,
+) -> None:
+    """Its models leave the cache out where they checkpoint in training, whatever the configuration
+    says.
+    """
+    (tmp_path / "caching.py").write_text(CACHING)
+    given = ("--set", f"switched={str(switched).lower()}", "--set", f"training={training}".lower())
+    command = ["saved", "--module", f"{tmp_path}/caching.py:make", *given, "--threads", "1"]
+    assert run_command(command) == 0
+    assert ("config.use_cache is on" in capsys.readouterr().err) is is_told
+
+
 @pytest.mark.slow
 @NEEDS_TORCH
 @NEEDS_TRANSFORMERS

@@ -34,6 +34,9 @@ def held_by_steps(roots: Iterable[Any]) -> dict[int, list[str]]:
             for holder, packed in ((step.name(), saved.data), (CHECKPOINT, _in_checkpoint(saved))):
                 for key in keys_in(packed):
                     found.setdefault(key, []).append(holder)
+        for name, value in _on_context(step):
+            for key in keys_in(value):
+                found.setdefault(key, []).append(f"ctx.{name} of {step.name()}")
     return found
 
 
@@ -57,6 +60,14 @@ def _steps(roots: Iterable[Any]) -> Iterator[Any]:
         seen.add(step)
         yield step
         waiting += [parent for parent, _ in step.next_functions][::-1]
+
+
+def _on_context(step: Any) -> list[tuple[str, Any]]:
+    """What a function of the user's own keeps for its backward as an attribute, which no checkpoint
+    lets go of: the step is the `ctx` of its forward.
+    """
+    is_own = isinstance(step, torch.autograd.function.BackwardCFunction)
+    return list(vars(step).items()) if is_own else []
 
 
 def keys_in(values: Any) -> Iterator[int]:

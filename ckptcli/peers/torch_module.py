@@ -97,8 +97,14 @@ class UserModule:
 
     @property
     def has_cache(self) -> bool:
-        """Whether it is a model that keeps keys and values for the next token."""
-        return bool(self.caching_configs())
+        """Whether it is a model that keeps keys and values for the next token; one of transformers
+        does not while it checkpoints itself in training, whatever its configuration says.
+        """
+        has_none = any(
+            part.training and vars(part).get("gradient_checkpointing") is True
+            for part in self.module.modules()
+        )
+        return bool(self.caching_configs()) and not has_none
 
     def caching_configs(self) -> list[Any]:
         """The configurations that say so."""

@@ -64,7 +64,7 @@ class Trial:
         blocks: what checkpoints go around.
         own_checkpoints: the kind of each checkpoint that the module makes itself in one pass.
         never_called: blocks that the pass does not call, by path.
-        has_cache: whether a configuration of it has `use_cache` on.
+        has_cache: whether a configuration of it has `use_cache` on, and it follows that.
         without_gradient: parameters, by path, and inputs that the loss does not depend on.
         can_share: whether no pass changes a parameter, so that all strategies may have the same.
         is_training: whether the module is in training mode.
