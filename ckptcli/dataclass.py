@@ -22,12 +22,14 @@ if TYPE_CHECKING:
     from dataclasses import dataclass as dataclass
 else:
 
-    def dataclass(cls=None, /, *, frozen=False, slots=False, eq=True):
+    def dataclass(cls=None, /, *, frozen=False, slots=False, eq=True, kw_only=False):
         """As `dataclasses.dataclass`, with those of its parameters that are in use."""
 
         def decorate(plain: type) -> type:
             plain.__doc__ = plain.__doc__ or plain.__name__  # or it is made of a signature, slowly
-            made = dataclasses.dataclass(init=False, repr=False, eq=False, slots=slots)(plain)
+            made = dataclasses.dataclass(
+                init=False, repr=False, eq=False, slots=slots, kw_only=kw_only
+            )(plain)
             methods = {"__init__": _init_on_first_use(made), "__repr__": _text}
             if eq:
                 methods |= _comparisons(made, frozen)

@@ -175,3 +175,17 @@ def test_a_subclass_has_the_fields_of_its_base_first() -> None:
     assert Sub(1) == Sub(1, 2) != Base(1)
     assert repr(Sub(1)).endswith("Sub(first=1, second=2)")
     assert Base(3).first == 3
+
+
+def test_fields_by_keyword_alone_may_follow_those_with_a_default() -> None:
+    @ckptcli.dataclass.dataclass(frozen=True, slots=True, kw_only=True)
+    class Base:
+        first: int = 1
+
+    @ckptcli.dataclass.dataclass(frozen=True, slots=True, kw_only=True)
+    class Sub(Base):
+        second: int
+
+    assert repr(Sub(second=2)).endswith("Sub(first=1, second=2)")
+    with pytest.raises(TypeError, match="takes 1 positional argument but 2 were given"):
+        Sub(2)  # type: ignore[misc]
