@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
 
 from ckptcli.autodiff.device import device
 from ckptcli.checkpoint.strategies.registry import parse_strategy
-from ckptcli.checkpoint.user_code import refused_arguments
+from ckptcli.checkpoint.user_code import load_name, refused_arguments, running
 from ckptcli.errors import UnknownNameError, UsageError
 from ckptcli.profiling.memory_pass import memory_pass
 from ckptcli.workloads.silu import SiluWorkload
@@ -101,3 +102,41 @@ def test_arguments_that_a_function_does_not_take_are_said() -> None:
     assert refused_arguments(lambda width: width) == "missing a required argument: 'width'"
     assert refused_arguments(dict, 1, 2) is None
     assert refused_arguments("adamw") is None  # type: ignore[arg-type]  # as in a user's file
+
+
+SCRIPT = """
+import argparse
+import sys
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--width", type=int, default=3)
+read = parser.parse_args().width
+
+def later():
+    return parser.parse_args().width, sys.argv
+"""
+
+
+def test_a_script_does_not_read_the_command_line_of_ckpt(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It sees its own name alone, as `python FILE.py` gives it, when loaded and when called."""
+    given = ["ckpt", "run", "--module", "train.py:make"]
+    monkeypatch.setattr(sys, "argv", given)
+    path = tmp_path / "train.py"
+    path.write_text(SCRIPT)
+    assert load_name(f"{path}:read") == 3
+    later = load_name(f"{path}:later")
+    assert callable(later)
+    with running(f"{path}:later", ""):
+        assert later() == (3, [str(path)])
+    assert sys.argv is given
+
+
+def test_a_script_that_needs_arguments_is_told_what_to_do(tmp_path: Path) -> None:
+    path = tmp_path / "train.py"
+    path.write_text(SCRIPT.replace("default=3", "required=True"))
+    with pytest.raises(UsageError) as raised:
+        load_name(f"{path}:read")
+    assert "SystemExit" in raised.value.message
+    assert 'if __name__ == "__main__":' in str(raised.value.hint)

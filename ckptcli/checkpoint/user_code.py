@@ -31,6 +31,12 @@ MARK = ".py:"
 _IMPORTABLE = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 
 
+_ENDS = (
+    'put what parses arguments or trains under `if __name__ == "__main__":`, which is left out '
+    "here, or give each argument a default"
+)
+
+
 @cache
 def _not_the_users() -> tuple[str, ...]:
     """What the names of files begin with that are not the user's."""
@@ -88,7 +94,7 @@ def import_name(text: str) -> object:
 
     path, _, name = text.partition(":")
     try:
-        with redirect_stdout(sys.stderr):
+        with _as_a_script(path):
             module = importlib.import_module(path)
     except KeyboardInterrupt:
         raise
@@ -113,8 +119,24 @@ def _named(module: ModuleType, name: str, kind: str) -> object:
 
 
 @contextmanager
+def _as_a_script(what: str) -> Iterator[None]:
+    """Inside, what is printed goes to stderr, and `sys.argv` is as `python FILE.py` has it: a file
+    that parses its arguments finds its defaults, not the words of ckpt.
+    """
+    given = sys.argv
+    stem, mark, _ = what.partition(MARK)
+    sys.argv = [f"{stem}{SUFFIX}" if mark else what]
+    try:
+        with redirect_stdout(sys.stderr):
+            yield
+    finally:
+        sys.argv = given
+
+
+@contextmanager
 def running(what: str, hint: str, where: Callable[[], str] = str) -> Iterator[None]:
-    """Inside, the user's code runs: what it prints goes to stderr, an error names its line.
+    """Inside, the user's code runs as a script: what it prints goes to stderr, an error names its
+    line.
 
     Args:
         what: what the error names first.
@@ -127,7 +149,7 @@ def running(what: str, hint: str, where: Callable[[], str] = str) -> Iterator[No
         OutOfMemoryError: it does not fit in memory.
     """
     try:
-        with redirect_stdout(sys.stderr):
+        with _as_a_script(what):
             yield
     except (KeyboardInterrupt, OutOfMemoryError, OutputError):
         raise
@@ -166,12 +188,13 @@ def _run(path: Path, source: str | None, names: Mapping[str, object]) -> ModuleT
         if folder not in sys.path:
             sys.path.append(folder)
         sys.modules[module.__name__] = module  # a dataclass looks its module up
-        with redirect_stdout(sys.stderr):
+        with _as_a_script(str(path)):
             exec(code, module.__dict__)
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # whatever a file of the user's raises
-        raise UsageError(f"`{path}` cannot be loaded{_at(error)}: {_reason(error)}") from error
+        message = f"`{path}` cannot be loaded{_at(error)}: {_reason(error)}"
+        raise UsageError(message, _ENDS if isinstance(error, SystemExit) else None) from error
     return module
 
 
