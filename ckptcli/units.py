@@ -19,7 +19,7 @@ MOST_APART = 1000.0
 
 _DECIMAL = ("B", "KB", "MB", "GB", "TB", "PB", "EB")
 _BINARY = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
-_DECIMAL_NUMBER = re.compile(r"-?[0-9]{1,1000}(\.[0-9]{0,100})?(e[+-]?[0-9]{1,3})?")
+_DECIMAL_NUMBER = r"-?[0-9]{1,1000}(\.[0-9]{0,100})?(e[+-]?[0-9]{1,3})?"
 _DURATIONS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 
 SIZE_UNITS = {
@@ -202,7 +202,7 @@ def parse_whole_bytes(text: str) -> int:
     names = sorted(SIZE_UNITS, key=len, reverse=True)
     unit = next((name for name in names if stripped.endswith(name.lower())), "B")
     number = stripped.removesuffix(unit.lower()).strip()
-    if not _DECIMAL_NUMBER.fullmatch(number):
+    if not re.fullmatch(_DECIMAL_NUMBER, number):
         raise ValueError(f"`{text}` is not a size")
     return int(Fraction(number) * int(SIZE_UNITS[unit]))
 

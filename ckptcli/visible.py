@@ -13,12 +13,12 @@ from __future__ import annotations
 
 import re
 
-HIDDEN = re.compile(
+HIDDEN = (
     "[\x00-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
     "\ufffe\uffff\ud800-\udfff\U000e0000-\U000e007f]"
 )
 """Controls, marks of direction, characters without width, ends of lines, halves of a pair, and what
-is no character."""
+is no character: a pattern, which a help text does not compile."""
 
 
 def visible(text: str, keep: str = "") -> str:
@@ -26,7 +26,7 @@ def visible(text: str, keep: str = "") -> str:
 
     `keep` is for text of our own, whose parts are visible already.
     """
-    return HIDDEN.sub(lambda found: _written(found.group(), keep), text)
+    return re.sub(HIDDEN, lambda found: _written(found.group(), keep), text)
 
 
 def _written(character: str, keep: str) -> str:

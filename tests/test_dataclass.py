@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import ast
 import copy
 import dataclasses
+import inspect
 import math
 import pickle
 from collections.abc import Callable
 from dataclasses import FrozenInstanceError, field
+from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
@@ -79,6 +82,7 @@ FLAGS = [
     for slots in (True, False)
     for eq in (True, False)
 ]
+PACKAGE = Path(ckptcli.dataclass.__file__).parent
 CALLS: list[tuple[Callable[[], type], list[Callable[[Any], Any]]]] = [
     (_plain, [lambda c: c(1), lambda c: c(1, 3.0), lambda c: c(first=1, second=2.0)]),
     (_rich, [lambda c: c(1), lambda c: c(1, [2], named="m"), lambda c: c(1, hidden=9)]),
@@ -146,6 +150,28 @@ def test_errors_are_those_of_the_standard_library(
     ours, theirs = _both(_rich, flags)
     mine, other = _outcome(lambda: call(ours)), _outcome(lambda: call(theirs))
     assert repr(mine) == repr(other)
+
+
+@pytest.mark.parametrize("flags", FLAGS, ids=str)
+def test_fields_that_are_given_by_name_alone(flags: dict[str, bool]) -> None:
+    ours, theirs = _both(_plain, {**flags, "kw_only": True})
+    for call in (lambda c: c(first=1), lambda c: c(second=1.0, first=2), lambda c: c(1)):
+        assert repr(_outcome(lambda call=call: call(ours))) == repr(
+            _outcome(lambda call=call: call(theirs))
+        )
+
+
+def test_no_class_of_the_package_asks_for_more() -> None:
+    """Type checkers take it for the standard library's, and so for all of its parameters."""
+    known = inspect.signature(ckptcli.dataclass.dataclass).parameters.keys()
+    asked = {
+        keyword.arg
+        for path in PACKAGE.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "dataclass"
+        for keyword in node.keywords
+    }
+    assert asked <= known
 
 
 def test_a_class_of_the_program_comes_back_from_a_pickle_and_stays_frozen() -> None:

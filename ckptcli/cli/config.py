@@ -135,7 +135,7 @@ def _toml_value(value: object) -> str:
     """JSON's strings, numbers and lists are TOML's; what is not seen is written as a code."""
     if isinstance(value, float):
         return repr(value)
-    return HIDDEN.sub(_toml_code, json.dumps(value, ensure_ascii=False))
+    return re.sub(HIDDEN, _toml_code, json.dumps(value, ensure_ascii=False))
 
 
 def _toml_code(found: re.Match[str]) -> str:

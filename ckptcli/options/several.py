@@ -20,12 +20,12 @@ MOST_VALUES = 100
 
 Value = TypeVar("Value")
 
-_QUOTED = re.compile(r'\s*"(?:[^"\\]|\\["\\])*"\s*')
-
-_NUMBER = re.compile(r"[+-]?[0-9]{1,18}")
-_DECIMAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?")
-_RANGE = re.compile(r"([0-9]{1,9})\.\.([0-9]{1,9})")
-_STEPS = re.compile(r"([0-9]{1,9})\.\.([0-9]{1,9}):([+x])([0-9]{1,9})")
+# Patterns are texts: a command that is given no list compiles none of them.
+_QUOTED = r'\s*"(?:[^"\\]|\\["\\])*"\s*'
+_NUMBER = r"[+-]?[0-9]{1,18}"
+_DECIMAL = r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?"
+_RANGE = r"([0-9]{1,9})\.\.([0-9]{1,9})"
+_STEPS = r"([0-9]{1,9})\.\.([0-9]{1,9}):([+x])([0-9]{1,9})"
 
 
 def whole_numbers(text: str) -> list[int]:
@@ -84,7 +84,7 @@ def _parts(text: str) -> list[str]:
     """What stands between commas, those within quotes left alone; quotes begin a part."""
     found, place = list[str](), 0
     while place <= len(text):
-        quoted = _QUOTED.match(text, place)
+        quoted = re.compile(_QUOTED).match(text, place)
         end = text.find(",", place) if quoted is None else quoted.end()
         end = len(text) if end < 0 else end
         part = text[place:end]
@@ -119,16 +119,16 @@ def _values(
 
 
 def _whole(part: str) -> Sequence[int] | None:
-    return [int(part)] if _NUMBER.fullmatch(part) else None
+    return [int(part)] if re.fullmatch(_NUMBER, part) else None
 
 
 def _range(part: str) -> Sequence[int] | None:
-    match = _RANGE.fullmatch(part)
+    match = re.fullmatch(_RANGE, part)
     return None if match is None else range(int(match[1]), int(match[2]) + 1) or None
 
 
 def _steps(part: str) -> Sequence[int] | None:
-    match = _STEPS.fullmatch(part)
+    match = re.fullmatch(_STEPS, part)
     if match is None:
         return None
     first, last, step = int(match[1]), int(match[2]), int(match[4])
@@ -148,7 +148,7 @@ def _powers(first: int, last: int, factor: int) -> list[int]:
 
 
 def _quoted(part: str) -> Sequence[str] | None:
-    return [re.sub(r"\\(.)", r"\1", part[1:-1])] if _QUOTED.fullmatch(part) else None
+    return [re.sub(r"\\(.)", r"\1", part[1:-1])] if re.fullmatch(_QUOTED, part) else None
 
 
 def _word(part: str) -> Sequence[str] | None:
@@ -156,7 +156,7 @@ def _word(part: str) -> Sequence[str] | None:
 
 
 def _any(part: str) -> Sequence[float] | None:
-    is_finite = _DECIMAL.fullmatch(part) is not None and math.isfinite(float(part))
+    is_finite = re.fullmatch(_DECIMAL, part) is not None and math.isfinite(float(part))
     return [float(part)] if is_finite else None
 
 
