@@ -47,6 +47,10 @@ class Attention(nn.Module):
         return x.mean()
 
 
+def wide():
+    return nn.Sequential(nn.Linear(8, 256)), torch.rand(1024, 8)
+
+
 def attention():
     return Attention().to(torch.bfloat16), torch.rand(2, 16, 32).to(torch.bfloat16)
 
@@ -146,13 +150,21 @@ def shapes(capsys: pytest.CaptureFixture[str], module: str, *more: str) -> dict[
 @NEEDS_TORCH
 @pytest.mark.parametrize(
     "name",
-    ["{file}:attention", "{file}:tied", "{file}:trained", f"{CASES}/structures.py:stages"],
+    [
+        "{file}:attention",
+        "{file}:tied",
+        "{file}:trained",
+        "{file}:wide",
+        f"{CASES}/structures.py:stages",
+    ],
 )
 def test_the_account_is_that_of_a_real_run(
     capsys: pytest.CaptureFixture[str], file: str, name: str
 ) -> None:
     module = name.format(file=file)
-    strategies = ("-s", "none") if "tied" in name else ("-s", "remat", "-s", "segments:2")
+    strategies = (
+        ("-s", "none") if name.endswith(("tied", "wide")) else ("-s", "remat", "-s", "segments:2")
+    )
     data = shapes(capsys, module, *strategies)
     real = profiled(capsys, module, "-q", "--threads", "1", *strategies)["strategies"]
     keys = ("saved_bytes", "saved_tensors", "ledger_peak_bytes", "params_input_bytes", "reason")

@@ -7,7 +7,9 @@ from dataclasses import replace
 import pytest
 
 from ckptcli.measure.judge import judge
+from ckptcli.measure.row import Agreement
 from ckptcli.report.readings import answer, readings
+from ckptcli.report.run_table import gradients_word
 from tests.records import balanced_record, none_record, run_record
 
 QUIET, DISTURBED = 0.010, 0.030
@@ -70,3 +72,20 @@ def test_blocks_that_spare_little_of_what_is_held_are_too_small(
     assert told is not None
     assert told.word == "held only"
     assert ("checkpoint larger blocks" in told.reason) is is_told
+
+
+@pytest.mark.parametrize(
+    ("loss", "gradient", "word"),
+    [
+        (0.0, 0.0, "identical"),
+        (1e-8, 0.0, "identical"),
+        (0.0, 1e-8, "within 1e-08"),
+        (0.1, 0.0, "DIFFER"),
+    ],
+)
+def test_gradients_are_identical_where_the_loss_alone_is_rounded_otherwise(
+    loss: float, gradient: float, word: str
+) -> None:
+    row = run_record(none_record([QUIET] * 9)).rows[0]
+    agreement = Agreement(1.0, loss, 0.0, gradient, 0.0, 1e-5, "none")
+    assert gradients_word(replace(row, agreement=agreement), row) == word

@@ -25,6 +25,11 @@ _SEED = 20_000
 _CHUNK = 1 << 16
 """Elements that are weighted at once: what weighting needs stays small beside the output."""
 
+_MOST_BY_SHAPE = 1 << 10
+"""Chunks that are weighted where there are shapes alone: all of an output that is held against a
+real run op by op (`profiling/fake_profile.py`), and no more than a second for a larger one.
+"""
+
 _WHAT_TO_RETURN = "have forward return tensors in tuples, lists, mappings or dataclasses"
 
 
@@ -173,17 +178,18 @@ def _chunks(flat: torch.Tensor) -> Iterator[torch.Tensor]:
 
 def _weights(shape: Any, dtype: torch.dtype, device: Any) -> Iterator[torch.Tensor]:
     """The fixed random numbers of a tensor, chunk by chunk; where it has a shape alone, of the
-    first chunk, which all others are like.
+    first chunks, which all others are like.
     """
     generator = torch.Generator().manual_seed(_SEED)
     left = shape.numel()
+    least = max(0, left - _MOST_BY_SHAPE * _CHUNK)
     while left > 0 or left == shape.numel() == 0:
         size = min(left, _CHUNK)
         drawn = torch.randn(size, generator=generator, dtype=_drawn(dtype))
         yield drawn.to(device, dtype)
-        if isinstance(drawn, FakeTensor):
-            return
         left -= max(size, 1)
+        if isinstance(drawn, FakeTensor) and left <= least:
+            return
 
 
 def _drawn(dtype: torch.dtype) -> torch.dtype:

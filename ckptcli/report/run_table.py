@@ -204,7 +204,7 @@ def gradients_word(row: Row, base: Row) -> str:
     own, other = row.outcome, base.outcome
     if row.agreement is not None:
         known = row.agreement
-        if known.loss_relative == 0.0 and known.gradient_relative == 0.0:
+        if known.agrees and known.gradient_relative == 0.0:
             return "identical"
         return f"within {known.gradient_relative:.2g}" if known.agrees else "DIFFER"
     if own is None or other is None or None in (own.grad_sha256, other.grad_sha256):
