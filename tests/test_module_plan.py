@@ -264,6 +264,15 @@ def flat(text: str) -> str:
     return " ".join(text.split())
 
 
+def test_what_every_budget_buys_is_nothing_to_run(
+    capsys: pytest.CaptureFixture[str], small: str
+) -> None:
+    assert run_command(["plan", "--module", small, "--pareto", "--run", "--json"]) == 0
+    found = capsys.readouterr()
+    assert json.loads(found.out)["measured"] is None
+    assert "--run has no effect without a budget or a device" in found.err
+
+
 def test_what_cannot_be_planned_is_refused(capsys: pytest.CaptureFixture[str], small: str) -> None:
     for arguments, reason in (
         (("--module", small), "there is nothing to plan for --module net.py:make"),

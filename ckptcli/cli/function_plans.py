@@ -5,7 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ckptcli.cli.model_plans import PlannedModel
-from ckptcli.cli.plan_limits import budget_of, check_asked, device_bytes, optimizer_notes
+from ckptcli.cli.plan_limits import (
+    budget_of,
+    check_asked,
+    device_bytes,
+    optimizer_notes,
+    run_notes,
+)
 from ckptcli.cli.subjects.base import Tell
 
 if TYPE_CHECKING:
@@ -35,5 +41,5 @@ def planned_function(text: str, options: PlanOptions, engine: Engine, tell: Tell
     plan, doubts = plan_function(request, tell)
     if options.recorded.run:
         plan = measured_plan(request, plan, engine, tell)
-    notes = [*optimizer_notes(options), *doubts]
+    notes = [*optimizer_notes(options), *run_notes(options), *doubts]
     return PlannedModel(plan, notes, render_function_plan)

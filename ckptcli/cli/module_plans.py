@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ckptcli.cli.model_plans import PlannedModel
-from ckptcli.cli.plan_limits import budget_of, check_asked, device_bytes
+from ckptcli.cli.plan_limits import budget_of, check_asked, device_bytes, run_notes
 from ckptcli.cli.subjects.base import Tell
 from ckptcli.errors import UsageError
 
@@ -33,7 +33,7 @@ def planned_module(
     plan, doubts = plan_module(request, tell)
     if options.recorded.run:
         plan = measured_plan(request, plan, engine, tell)
-    return PlannedModel(plan, doubts, render_module_plan)
+    return PlannedModel(plan, [*run_notes(options), *doubts], render_module_plan)
 
 
 def _request(module: ModuleRequest, options: PlanOptions) -> PlanRequest:

@@ -50,6 +50,13 @@ def has_limit(options: PlanOptions) -> bool:
     return options.problem.budget_text is not None or options.limit.device_memory is not None
 
 
+def run_notes(options: PlanOptions) -> list[str]:
+    """A warning about a plan for a model that is to be run, where every budget is looked at."""
+    if not options.recorded.run or has_limit(options):
+        return []
+    return ["--run has no effect without a budget or a device: no checkpoints are chosen"]
+
+
 def check_asked(options: PlanOptions, words: str) -> None:
     """Refuse a program of the user's own, which `words` name, without anything to plan.
 
