@@ -33,6 +33,18 @@ def make(depth=3, batch=4, heads=1, width=16):
     return nn.Sequential(*parts), torch.rand(batch, width)
 """
 
+REFUSING = """
+import torch
+from torch import nn
+
+
+def make(batch=16):
+    if batch % 4:
+        raise ValueError("a batch is a multiple of 4")
+    layers = [nn.Sequential(nn.Linear(16, 16), nn.Tanh()) for _ in range(2)]
+    return nn.Sequential(*layers), torch.ones(batch, 16)
+"""
+
 
 def found(
     peak: Callable[[int], Peak],
@@ -368,6 +380,22 @@ def test_a_keyword_may_have_to_be_a_multiple(
     (entry,) = json.loads(capsys.readouterr().out)["strategies"]
     assert entry["proven"]
     assert entry["largest"] % 8 == 0
+
+
+@pytest.mark.long
+@pytest.mark.slow
+@NEEDS_TORCH
+def test_a_plan_that_is_said_by_law_has_the_workspace_that_other_strategies_showed(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A plan of a module knows none; where the module refuses the size, none is run there."""
+    monkeypatch.chdir(tmp_path)
+    Path("net.py").write_text(REFUSING)
+    words = ("fits", "--device-memory", "100KB", "--module", "net.py:make", "--over", "batch")
+    assert run_command([*words, "-s", "remat", "--memory-only", "--json"]) == 0
+    remat, best = json.loads(capsys.readouterr().out)["strategies"][-2:]
+    assert (remat["how"], best["how"], best["law"]) == ("by law", "by law", remat["law"])
+    assert (best["largest"], best["peak_bytes"]) == (remat["largest"], remat["peak_bytes"])
 
 
 @pytest.mark.long

@@ -98,6 +98,11 @@ class Points:
             return by_shapes
         return self._one(size, more, strategy, True)
 
+    @property
+    def workspace_bytes(self) -> int:
+        """The most that kernels took for themselves in a pass of any strategy."""
+        return max(self._workspace_bytes.values(), default=0)
+
     def why(self, size: int) -> str:
         """Why a size has no peaks."""
         result = self._measured(size, self._without_times({}, self.looks_at_values))
@@ -173,7 +178,7 @@ class Points:
         if has_values:
             seen[name] = max(workspace_bytes, seen.get(name, 0))
             return Peak(memory.ledger_peak_bytes, memory.peak_bytes)
-        workspace_bytes = seen.get(name, max(seen.values(), default=0))
+        workspace_bytes = seen.get(name, self.workspace_bytes)
         return Peak(memory.ledger_peak_bytes, memory.ledger_peak_bytes + workspace_bytes, False)
 
     def _runs_in_ladder(self) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -131,42 +131,18 @@ class _Fits:
 
     def _best_plan(self, words: Mapping[int, str]) -> Fit:
         """By planning at each size that is looked at; the answer is run."""
-        from ckptcli.sweep.fitting.answer import BEST_PLAN, Peak, Refused
+        from ckptcli.sweep.fitting.answer import BEST_PLAN, Refused
         from ckptcli.sweep.fitting.search import fit
 
-        run: dict[int, str] = {}
-        workspace_bytes = 0
-        """Of the plans that were run; plans of modules do not know it."""
-
-        def planned(size: int) -> Peak | Refused:
-            found = self._points.plan(size)
-            if isinstance(found, Refused):
-                return found
-            least_bytes, has_values = found.least_bytes, self._points.looks_at_values
-            return Peak(least_bytes, least_bytes + workspace_bytes, has_values, found.is_least)
-
-        def confirm(size: int) -> Peak | Refused:
-            """The cheapest plan; where the workspace of kernels is too much, that of least."""
-            nonlocal workspace_bytes
-            found = self._points.plan(size)
-            if isinstance(found, Refused):
-                return found
-            peak: Peak | Refused = Refused("no plan was found")
-            for word in found.words:
-                run[size] = word
-                peak = self._points.peak(size, word)
-                if isinstance(peak, Refused) or peak.peak_bytes <= self._limit_bytes:
-                    break
-            if found.knows_no_workspace and isinstance(peak, Peak):
-                workspace_bytes = peak.peak_bytes - peak.ledger_bytes
-            return peak
-
-        known = {size: peak for size in words if isinstance(peak := planned(size), Peak)}
+        plans = _Plans(self._points, self._limit_bytes)
+        known = plans.in_ladder(words)
         if not known:
             first = self._points.plan(max(self._found))
             return _without_answer(BEST_PLAN, first.reason if isinstance(first, Refused) else "")
-        found = fit(BEST_PLAN, self._sizes, known, self._limit_bytes, planned, confirm)
-        return replace(found, word=run.get(found.largest or 0))
+        found = fit(
+            BEST_PLAN, self._sizes, known, self._limit_bytes, plans.planned, plans.confirmed
+        )
+        return replace(found, word=plans.run.get(found.largest or 0))
 
     def _time_laws(self, sizes: Sequence[int], plans: Mapping[int, str]) -> dict[str, PowerLaw]:
         """The power law of each strategy's time, from the largest sizes of the ladder; of the best
@@ -187,6 +163,60 @@ class _Fits:
                 times.setdefault(BEST_PLAN, {})[(size,)] = known[word]
         laws = {name: fitted((self._sizes.over,), known) for name, known in times.items()}
         return {name: law for name, law in laws.items() if law is not None}
+
+
+class _Plans:
+    """The plan of each size, whose kernels may take more than it knows.
+
+    Attributes:
+        run: size -> what `-s` takes for the plan that was run there last.
+    """
+
+    def __init__(self, points: Points, limit_bytes: int) -> None:
+        self.run: dict[int, str] = {}
+        self._points = points
+        self._limit_bytes = limit_bytes
+        self._workspace_bytes = 0
+        """Of the plans that were run; plans of modules do not know it."""
+
+    def in_ladder(self, sizes: Iterable[int]) -> dict[int, Peak]:
+        """The peaks that a law is made of, with the most that kernels took under any strategy: what
+        is said by law alone has it.
+        """
+        from ckptcli.sweep.fitting.answer import Refused
+
+        self._workspace_bytes = self._points.workspace_bytes
+        found = {size: self.planned(size) for size in sizes}
+        self._workspace_bytes = 0
+        return {size: peak for size, peak in found.items() if not isinstance(peak, Refused)}
+
+    def planned(self, size: int) -> Peak | Refused:
+        """The least that a plan takes."""
+        from ckptcli.sweep.fitting.answer import Peak, Refused
+
+        found = self._points.plan(size)
+        if isinstance(found, Refused):
+            return found
+        least_bytes, has_values = found.least_bytes, self._points.looks_at_values
+        beside_bytes = self._workspace_bytes if found.knows_no_workspace else 0
+        return Peak(least_bytes, least_bytes + beside_bytes, has_values, found.is_least)
+
+    def confirmed(self, size: int) -> Peak | Refused:
+        """The cheapest plan, run; where the workspace of kernels is too much, that of least."""
+        from ckptcli.sweep.fitting.answer import Refused
+
+        found = self._points.plan(size)
+        if isinstance(found, Refused):
+            return found
+        peak: Peak | Refused = Refused("no plan was found")
+        for word in found.words:
+            self.run[size] = word
+            peak = self._points.peak(size, word)
+            if isinstance(peak, Refused) or peak.peak_bytes <= self._limit_bytes:
+                break
+        if found.knows_no_workspace and not isinstance(peak, Refused):
+            self._workspace_bytes = peak.peak_bytes - peak.ledger_bytes
+        return peak
 
 
 def _timed(found: Fit, law: PowerLaw | None) -> Fit:

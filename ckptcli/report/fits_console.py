@@ -75,4 +75,5 @@ def _lines(over: str, found: Fit) -> Iterator[str]:
         yield f"{strategy}: {found.why}"
     elif not found.proven:
         doubt = "may not be the largest" if found.how == "planned" else "was not measured"
-        yield f"{strategy}: {name} = {found.largest} {doubt}: {found.why}"
+        why = found.why.removeprefix(f"{name} = {found.largest}: ")
+        yield f"{strategy}: {name} = {found.largest} {doubt}: {why}"
