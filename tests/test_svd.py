@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import gc
 import weakref
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from ckptcli import Tensor
 from ckptcli.autodiff.ops.svd import svd
@@ -157,3 +159,31 @@ def test_what_it_does_not_take(
 ) -> None:
     with pytest.raises(ShapeError, match=reason):
         svd(leaf(unwatched("none"), np.ones(shape)), **arguments)
+
+
+def blas_threads() -> list[int]:
+    return [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("n", [32, 33, 200, 512])
+def test_the_bits_are_the_same_for_every_number_of_threads(n: int, dtype: str) -> None:
+    x = random(n, n, n).astype(dtype)
+    packed = []
+    for threads in (1, 2):
+        with threadpool_limits(limits=threads, user_api="blas"):
+            packed.append(leaf(unwatched("none"), x).svd().numpy().tobytes())
+    assert packed[0] == packed[1]
+
+
+@pytest.mark.parametrize("value", [1.0, np.nan])
+def test_the_threads_are_afterwards_what_they_were(value: float) -> None:
+    x = np.full((64, 64), value)
+    before = blas_threads()
+    with ThreadPoolExecutor(4) as several:
+        list(several.map(lambda _: leaf(unwatched("none"), x).svd(), range(40)))
+    assert blas_threads() == before
+    with threadpool_limits(limits=2, user_api="blas"):
+        limited = blas_threads()
+        leaf(unwatched("none"), x).svd()
+        assert blas_threads() == limited

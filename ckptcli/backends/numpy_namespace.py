@@ -70,6 +70,7 @@ from ckptcli.backends.numpy_special import (
     sigmoid as sigmoid,
     sigmoid_gradient as sigmoid_gradient,
 )
+from ckptcli.backends.numpy_svd import svd as svd
 from ckptcli.backends.random_keys import RandomKey, draw as _draw
 
 AnyArray = NDArray[Any]
@@ -266,19 +267,6 @@ def scatter(flat: AnyArray, positions: AnyArray, values: AnyArray, update: str) 
 
 
 _UPDATES = {"add": np.add, "mul": np.multiply, "min": np.minimum, "max": np.maximum}
-
-
-def svd(x: AnyArray) -> AnyArray:
-    """U, s and V of a square matrix below each other, (2n + 1, n); nan where x is not finite."""
-    n = len(x)
-    packed: AnyArray = np.empty((2 * n + 1, n), x.dtype)
-    try:
-        packed[:n], packed[n], v = np.linalg.svd(x)
-    except np.linalg.LinAlgError:
-        packed.fill(np.nan)
-    else:
-        packed[n + 1 :] = v.T
-    return packed
 
 
 def true_positions(mask: AnyArray) -> AnyArray:
