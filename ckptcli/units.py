@@ -8,9 +8,8 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
-
-from ckptcli.dataclass import dataclass
 
 UNKNOWN = "n/a"
 

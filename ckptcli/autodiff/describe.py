@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from ckptcli.autodiff.op import KEEPS_NOTHING, Op
 from ckptcli.autodiff.ops import DECLARATIONS, OPERATIONS, detach
 from ckptcli.autodiff.tensor import Tensor
-from ckptcli.dataclass import dataclass
 
 OWN_OUTPUT = "its output"
 """What an op needs that reads its own output."""

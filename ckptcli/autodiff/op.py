@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, TypeAlias
 
-from ckptcli.dataclass import dataclass
 from ckptcli.graph import Bound
 
 Positions: TypeAlias = tuple[int, ...]

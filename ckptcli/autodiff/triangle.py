@@ -6,9 +6,8 @@ Of what the gradients of `hypot` and `atan2` are made: a side's share of the hyp
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any
-
-from ckptcli.dataclass import dataclass
 
 _RANGES = {
     "float16": (2.0**12, 2.0**-10, 2.0**10),

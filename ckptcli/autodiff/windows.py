@@ -5,9 +5,8 @@ Several axes are done one after the other; every function is of the array API st
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
-
-from ckptcli.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,12 +10,12 @@ import time
 from abc import abstractmethod
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from ckptcli.backends.dtypes import DTYPES
 from ckptcli.backends.loan import Loan
 from ckptcli.backends.memory import MemoryAccount, UnknownMemory
-from ckptcli.dataclass import dataclass
 from ckptcli.errors import DtypeError, UsageError
 
 

@@ -15,13 +15,13 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from ckptcli.backends.base import Array, Backend, Namespace
 from ckptcli.backends.host_copy import HostCopy
 from ckptcli.backends.workspace import Workspaces
 from ckptcli.backends.wrapped import WrappedBackend, WrappedNamespace
-from ckptcli.dataclass import dataclass
 from ckptcli.events import shared_shape
 
 

@@ -10,9 +10,8 @@ None is "the library does not tell", never 0.
 from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 from typing import Protocol
-
-from ckptcli.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

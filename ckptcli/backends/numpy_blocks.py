@@ -10,6 +10,7 @@ lanes.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -17,7 +18,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ckptcli.backends.lanes import MOST_LANES, can_share, share
-from ckptcli.dataclass import dataclass
 
 FloatArray = NDArray[Any]
 

@@ -10,10 +10,11 @@ Source: J. K. Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
-from ckptcli.dataclass import dataclass
 from ckptcli.errors import EngineError
 
 _BITS_OF_A_DRAW = 128

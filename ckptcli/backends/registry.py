@@ -9,10 +9,10 @@ import importlib
 import pkgutil
 from abc import abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 import ckptcli.backends.libraries as package
-from ckptcli.dataclass import dataclass
 from ckptcli.errors import CkptError, UnknownNameError, UsageError
 
 if TYPE_CHECKING:

@@ -10,10 +10,9 @@ every grouping.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from ckptcli.checkpoint.program_graph import ProgramGraph, ProgramNode
-from ckptcli.dataclass import dataclass
 
 
 @dataclass(slots=True)

@@ -10,9 +10,8 @@ under the ids that it gives them under every strategy.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, Protocol
-
-from ckptcli.dataclass import dataclass
 
 if TYPE_CHECKING:
     from ckptcli.checkpoint.strategies.base import Strategy

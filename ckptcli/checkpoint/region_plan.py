@@ -12,13 +12,12 @@ of the forward pass; the number of uses of every value is known before anything 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import field
+from dataclasses import dataclass, field
 from itertools import repeat
 from operator import attrgetter
 from typing import Any
 
 from ckptcli.checkpoint.regions import Region, common_region
-from ckptcli.dataclass import dataclass
 from ckptcli.graph import Node
 
 _by_id = attrgetter("id")

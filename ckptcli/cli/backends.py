@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING
 
 import click
@@ -11,7 +11,6 @@ import click
 from ckptcli import units
 from ckptcli.cli.command import options_command
 from ckptcli.cli.json_output import print_json
-from ckptcli.dataclass import dataclass
 
 if TYPE_CHECKING:
     from ckptcli.backends.registry import ArrayLibrary, DeviceFacts

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from enum import Enum
 from typing import TYPE_CHECKING
 
@@ -13,7 +13,6 @@ import click
 
 from ckptcli.cli.command import options_command
 from ckptcli.cli.json_output import json_text
-from ckptcli.dataclass import dataclass
 from ckptcli.options.listing import values_of
 from ckptcli.options.variables import variable_of
 from ckptcli.visible import HIDDEN, visible

@@ -8,10 +8,10 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ckptcli.cli.streams import Progress
-from ckptcli.dataclass import dataclass
 from ckptcli.sweep.fitting.answer import Peak, Refused
 
 if TYPE_CHECKING:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from click.core import ParameterSource
 
 from ckptcli.config import FoundConfig
-from ckptcli.dataclass import dataclass
 from ckptcli.options.option import Option
 
 FLAG, ENVIRONMENT, FILE, DEFAULT = "flag", "environment", "file", "default"

@@ -6,14 +6,13 @@ import math
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import click
 
 from ckptcli.cli.command import options_command
 from ckptcli.cli.streams import warn
-from ckptcli.dataclass import dataclass
 from ckptcli.errors import EngineError, UnknownNameError, UsageError
 
 if TYPE_CHECKING:

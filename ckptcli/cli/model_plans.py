@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ckptcli.cli.subjects.base import Planned
-from ckptcli.dataclass import dataclass
 
 if TYPE_CHECKING:
     from ckptcli.planning.blocks.plan import ModulePlan

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -12,7 +12,6 @@ from ckptcli.cli.plan_files import file_of
 from ckptcli.cli.plan_limits import budget_of, optimizer_notes
 from ckptcli.cli.streams import warn
 from ckptcli.cli.subjects.base import Planned
-from ckptcli.dataclass import dataclass
 from ckptcli.errors import UsageError
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from ckptcli import units
@@ -12,7 +12,6 @@ from ckptcli.cli.plan_files import file_of
 from ckptcli.cli.plan_limits import budget_of, has_limit, optimizer_notes, program_limit
 from ckptcli.cli.plan_moves import moving_of
 from ckptcli.cli.subjects.base import Planned
-from ckptcli.dataclass import dataclass
 from ckptcli.errors import UsageError
 
 if TYPE_CHECKING:

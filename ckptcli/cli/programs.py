@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from ckptcli.cli.streams import warn
-from ckptcli.dataclass import dataclass
 from ckptcli.errors import UsageError
 from ckptcli.measure.machine import available_bytes, within_available_memory
 from ckptcli.options.effects import Kind

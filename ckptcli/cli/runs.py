@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -16,7 +16,6 @@ from ckptcli.cli.exports import Exports, stdout_is_data
 from ckptcli.cli.stops import Stops
 from ckptcli.cli.streams import Progress, hint, say, warn
 from ckptcli.cli.subjects.base import Measurement, Profile, Subject
-from ckptcli.dataclass import dataclass
 from ckptcli.errors import UsageError
 from ckptcli.exit_codes import FAILED, FAILED_CONDITION, UNTRUSTWORTHY, WRONG
 from ckptcli.options.commands.run import RunOptions

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +12,6 @@ from ckptcli.cli.click_options import type_of
 from ckptcli.cli.line import ENVIRONMENT, FLAG
 from ckptcli.cli.settings import checked_defaults
 from ckptcli.config import named_config
-from ckptcli.dataclass import dataclass
 from ckptcli.errors import ConfigError, UsageError
 from ckptcli.measure.point import shown_name
 from ckptcli.options.commands.run import RunOptions

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ckptcli.cli.failing_graphs import FailingGraphs
 from ckptcli.cli.streams import warn
-from ckptcli.dataclass import dataclass
 from ckptcli.errors import UntrackedBackwardWarning
 from ckptcli.measure.check import CheckedProgram
 

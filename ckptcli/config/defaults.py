@@ -10,9 +10,9 @@ and costs only itself.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from ckptcli.config.toml_file import NULL, shown
-from ckptcli.dataclass import dataclass
 from ckptcli.errors import nearest_name
 from ckptcli.options.option import Kind
 

@@ -6,10 +6,10 @@ Source: Burn 0.22.1, `burn-std/src/config/autodiff.rs`, and CubeCL, on which it 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
 from ckptcli.config.toml_file import NULL, Table, WrongConfig, section, shown
-from ckptcli.dataclass import dataclass
 from ckptcli.errors import nearest_name
 from ckptcli.events import Level
 

@@ -11,12 +11,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from ckptcli.config.logger import LoggerSettings, parse_logger
 from ckptcli.config.toml_file import Table, WrongConfig, parse_toml, read_text
-from ckptcli.dataclass import dataclass
 from ckptcli.errors import ConfigError
 
 FILE_NAMES = ("burn.toml", "Burn.toml")

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
-
-from ckptcli.dataclass import dataclass
 
 if TYPE_CHECKING:
     from ckptcli.measure.saved import SavedTensor

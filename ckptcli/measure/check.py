@@ -7,10 +7,9 @@ those that they have to be where libraries sum in other orders, by their bits el
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
-from ckptcli.dataclass import dataclass
 from ckptcli.measure import OURS
 from ckptcli.measure.codec import with_finite_numbers, written
 from ckptcli.measure.difference import BesideTheory, Difference, DirectionalDifference

@@ -12,9 +12,8 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 
-from ckptcli.dataclass import dataclass
 from ckptcli.errors import UsageError
 from ckptcli.measure.bootstrap import unpaired_ratio
 from ckptcli.measure.point import Point, beside_point

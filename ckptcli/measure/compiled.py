@@ -6,9 +6,9 @@ None is "not known", never 0. `Memory.compiled_peak_bytes` is the figure that ve
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Annotated
 
-from ckptcli.dataclass import dataclass
 from ckptcli.measure.fields import Bytes, Least, Positive, Seconds, derived
 
 Operations = Annotated[float, Least(0)]

@@ -16,10 +16,9 @@ from __future__ import annotations
 import operator
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from ckptcli import units
-from ckptcli.dataclass import dataclass
 from ckptcli.errors import UnknownNameError, UsageError
 from ckptcli.measure.point import Point, beside_point
 from ckptcli.measure.row import Row

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ckptcli.dataclass import dataclass
+from dataclasses import dataclass
+
 from ckptcli.measure.fields import derived
 
 TOLERANCE = 1e-6

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 
-from ckptcli.dataclass import dataclass
 from ckptcli.measure.codec import with_finite_numbers
 from ckptcli.measure.machine import Machine
 

@@ -15,11 +15,9 @@ import re
 import types
 import typing
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import MISSING
+from dataclasses import MISSING, dataclass
 from functools import cache
 from typing import Annotated, Any, Protocol, TypeVar
-
-from ckptcli.dataclass import dataclass
 
 
 class Mark(Protocol):

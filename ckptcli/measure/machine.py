@@ -11,11 +11,11 @@ import platform
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from ckptcli.backends.cores import usable_cores
-from ckptcli.dataclass import dataclass
 from ckptcli.measure.fields import Bytes, Positive
 
 try:

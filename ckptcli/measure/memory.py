@@ -9,9 +9,9 @@ whole `compiled_peak_bytes`, and the one figure that is called peak anywhere.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Annotated
 
-from ckptcli.dataclass import dataclass
 from ckptcli.measure.fields import Bytes, Count, Words, derived
 from ckptcli.measure.trace import Shape
 

@@ -10,11 +10,11 @@ import platform
 import subprocess
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Annotated
 
-from ckptcli.dataclass import dataclass
 from ckptcli.measure.fields import Pattern
 
 GIT_TIMEOUT_S = 2.0

@@ -5,7 +5,8 @@ Nothing here is a figure of its own; the list is written and never read back.
 
 from __future__ import annotations
 
-from ckptcli.dataclass import dataclass
+from dataclasses import dataclass
+
 from ckptcli.measure.fields import Bytes, Count, Positive, Seconds
 from ckptcli.measure.row import Agreement, Passes, Row, Times
 from ckptcli.measure.statistics import Ratio

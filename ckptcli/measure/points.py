@@ -7,9 +7,8 @@ every part says is said once.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-from ckptcli.dataclass import dataclass
 from ckptcli.measure.analysis import analysed
 from ckptcli.measure.point import Point, point_text, shown_name
 from ckptcli.measure.record import Program, RunRecord

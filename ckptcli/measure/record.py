@@ -7,10 +7,9 @@ field holds an array value. Lists that grow with the program are cut to what a p
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import Annotated
 
-from ckptcli.dataclass import dataclass
 from ckptcli.measure import OURS
 from ckptcli.measure.fields import Count, NotEmpty, Positive, Share, Texts, derived
 from ckptcli.measure.machine import Machine

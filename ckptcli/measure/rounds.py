@@ -17,11 +17,10 @@ import random
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
-from ckptcli.dataclass import dataclass
 from ckptcli.measure.fields import Count, Positive, Seconds, derived
 from ckptcli.measure.statistics import median_interval, paired_ratio
 from ckptcli.measure.subject import Subject, micro_batches_of, step_of

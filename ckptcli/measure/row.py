@@ -10,10 +10,9 @@ Invariant: `times`, `ratios`, `engine_ratios`, `own_ratio` and `judgement` follo
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Annotated
 
-from ckptcli.dataclass import dataclass
 from ckptcli.measure import OURS
 from ckptcli.measure.compiled import Compiled
 from ckptcli.measure.fields import (

@@ -9,9 +9,9 @@ Invariant: both rows of a pair are of one strategy, one engine and one program.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TypeAlias
 
-from ckptcli.dataclass import dataclass
 from ckptcli.errors import UsageError
 from ckptcli.measure.record import RunRecord
 from ckptcli.measure.row import Row

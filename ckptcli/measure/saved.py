@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
-from ckptcli.dataclass import dataclass
 from ckptcli.measure.saved_list import SavedWords
 from ckptcli.measure.trace import Life, NodeFate, Trace
 

@@ -6,10 +6,9 @@ Invariant: sums and totals leave out what takes no memory of its own; the list h
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from ckptcli.dataclass import dataclass
 from ckptcli.measure.by_hand import PartBytes
 from ckptcli.measure.codec import written
 from ckptcli.options.subjects import WORKLOAD

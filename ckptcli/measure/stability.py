@@ -8,8 +8,8 @@ from __future__ import annotations
 import os
 import statistics
 from collections.abc import Iterator
+from dataclasses import dataclass
 
-from ckptcli.dataclass import dataclass
 from ckptcli.measure.machine import Machine, swapped_bytes
 from ckptcli.measure.record import RunRecord
 from ckptcli.measure.row import Row

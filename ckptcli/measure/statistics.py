@@ -13,10 +13,9 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cache
 from typing import Literal
-
-from ckptcli.dataclass import dataclass
 
 LEVEL = 0.95
 FEWEST = 6

@@ -7,9 +7,9 @@ can show; `cut` says so.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Annotated
 
-from ckptcli.dataclass import dataclass
 from ckptcli.measure.fields import Bytes, Count, Positive, Seconds, Words
 
 PassPhase = Annotated[str, Words(("forward", "recompute", "backward", "step"))]

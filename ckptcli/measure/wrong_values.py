@@ -7,10 +7,9 @@ of one part follow from its first.
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Protocol
 
-from ckptcli.dataclass import dataclass
 from ckptcli.measure.difference import Difference
 from ckptcli.measure.fields import FLAT, derived
 from ckptcli.measure.module_check import Place

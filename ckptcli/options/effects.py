@@ -7,9 +7,8 @@ its loss would not be noticed.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-from ckptcli.dataclass import dataclass
 from ckptcli.errors import UsageError
 from ckptcli.options.option import Option
 

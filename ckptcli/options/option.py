@@ -6,10 +6,9 @@ with dashes, unless `key` says otherwise. The kind follows from the annotation.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from ckptcli.dataclass import dataclass
 from ckptcli.options.subjects import SUBJECTS
 
 Kind = Literal[

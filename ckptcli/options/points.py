@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
-from ckptcli.dataclass import dataclass
 from ckptcli.errors import UsageError
 from ckptcli.options.listing import changed, options_of, values_of
 from ckptcli.options.option import Option

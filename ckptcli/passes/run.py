@@ -11,6 +11,7 @@ anything of the pass is counted.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -19,7 +20,6 @@ from ckptcli.autodiff.gradients import Gradients
 from ckptcli.backends.base import Backend
 from ckptcli.backends.ledger import Ledger, TrackedBackend
 from ckptcli.checkpoint.strategies.base import Strategy
-from ckptcli.dataclass import dataclass
 from ckptcli.events import Sink
 from ckptcli.passes.consumed import copied
 from ckptcli.passes.program import WorkloadProgram

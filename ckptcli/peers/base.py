@@ -11,12 +11,12 @@ import importlib.util
 import pkgutil
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol, TypeVar
 
 import ckptcli.peers as package
 from ckptcli.checkpoint.policies import described
 from ckptcli.checkpoint.strategies.base import Elsewhere, LayerRegion, Strategy
-from ckptcli.dataclass import dataclass
 from ckptcli.errors import MissingLibraryError, UnknownNameError
 from ckptcli.measure import OURS
 from ckptcli.measure.compiled import Compiled

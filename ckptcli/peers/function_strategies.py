@@ -11,11 +11,11 @@ Invariant: nothing here imports JAX; names of policies are looked up where it is
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from ckptcli.checkpoint.policies.grammar import split_outside_brackets
 from ckptcli.checkpoint.strategies.base import Strategy
 from ckptcli.checkpoint.strategies.registry import parse_strategy
-from ckptcli.dataclass import dataclass
 from ckptcli.errors import UsageError
 
 NONE, OWN, REMAT = "none", "own", "remat"

@@ -13,12 +13,12 @@ import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from itertools import combinations, islice
 from types import FrameType
 from typing import Any
 
 from ckptcli.checkpoint.user_code import is_users_file
-from ckptcli.dataclass import dataclass
 from ckptcli.errors import UsageError
 from ckptcli.peers.function_strategies import NONE, OWN, REMAT, Place
 from ckptcli.peers.jax_function import UserFunction

@@ -11,13 +11,12 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from ckptcli.checkpoint.user_code import MARK, load_name
-from ckptcli.dataclass import dataclass
 from ckptcli.peers.jax_function import UserFunction, made_function
 from ckptcli.planning.functions.search import Candidate
 from ckptcli.planning.snippet import Snippet

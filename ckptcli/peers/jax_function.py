@@ -17,13 +17,13 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import jax
 import numpy as np
 
 from ckptcli.checkpoint.user_code import is_user_code, load_name, running
-from ckptcli.dataclass import dataclass
 from ckptcli.errors import UsageError
 from ckptcli.units import count
 

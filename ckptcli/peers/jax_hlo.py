@@ -16,9 +16,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import field
-
-from ckptcli.dataclass import dataclass
+from dataclasses import dataclass, field
 
 RECOMPUTED = "rematted_computation"
 """What JAX calls the part of a name that a checkpoint's recomputation puts there."""

@@ -8,10 +8,10 @@ Source: `jax.extend.source_info_util.summarize`, by which JAX itself names the l
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from ckptcli.checkpoint.user_code import is_users_file
-from ckptcli.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

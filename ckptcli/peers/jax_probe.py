@@ -15,13 +15,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import jax
 import numpy as np
 
-from ckptcli.dataclass import dataclass
 from ckptcli.peers.jax_activity import active_values
 from ckptcli.peers.jax_evaluate import (
     bound,

@@ -14,11 +14,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-
-from ckptcli.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ import re
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, redirect_stdout
+from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any
 
@@ -23,7 +24,6 @@ import jax
 import numpy as np
 
 from ckptcli.checkpoint.user_code import running
-from ckptcli.dataclass import dataclass
 from ckptcli.errors import ProgramError, UsageError
 from ckptcli.peers.jax_evaluate import equations, inner_programs, is_literal
 from ckptcli.peers.jax_function import SMALLER, UserFunction

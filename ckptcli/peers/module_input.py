@@ -6,8 +6,8 @@ Invariant: nothing here imports PyTorch.
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 
-from ckptcli.dataclass import dataclass
 from ckptcli.errors import UsageError
 
 FLOATS = ("float32", "float64", "float16", "bfloat16")

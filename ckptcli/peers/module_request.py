@@ -6,9 +6,8 @@ Invariant: nothing here imports PyTorch.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
-from ckptcli.dataclass import dataclass
 from ckptcli.options.keywords import Keyword
 from ckptcli.peers.module_input import DrawnInput
 from ckptcli.peers.module_step import Step

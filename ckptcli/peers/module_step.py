@@ -6,10 +6,8 @@ Invariant: nothing here imports PyTorch.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
-
-from ckptcli.dataclass import dataclass
 
 
 @dataclass(frozen=True, eq=False)

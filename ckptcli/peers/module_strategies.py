@@ -13,11 +13,11 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 
 from ckptcli.checkpoint.strategies.base import Strategy
 from ckptcli.checkpoint.strategies.registry import parse_strategy, registry
 from ckptcli.checkpoint.user_code import is_user_code
-from ckptcli.dataclass import dataclass
 from ckptcli.errors import UnknownNameError, UsageError
 
 NONE, OWN, FRAMEWORK, OFFLOAD = "none", "own", "framework", "offload"

@@ -17,11 +17,11 @@ from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 
-from ckptcli.dataclass import dataclass
 from ckptcli.measure.memory import Holder, LiveTensor, PeakLive
 from ckptcli.peers.torch_ledger import StorageLedger
 from ckptcli.peers.torch_lines import lines_here

@@ -12,6 +12,7 @@ nothing.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol, TypeVar
 
@@ -19,7 +20,6 @@ import torch
 
 from ckptcli.backends.memory import MemoryAccount
 from ckptcli.backends.torch_backend import CudaMemory
-from ckptcli.dataclass import dataclass
 from ckptcli.measure.memory import AllocatorPeak
 from ckptcli.measure.rounds import collector_off
 from ckptcli.peers.torch_module import ModuleNetwork

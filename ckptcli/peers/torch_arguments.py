@@ -13,12 +13,11 @@ import types
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 
-from ckptcli.dataclass import dataclass
 from ckptcli.peers.torch_own import THEIRS, watched_checkpoints
 
 ARGUMENT, CLOSURE = "argument", "closure"

@@ -14,13 +14,12 @@ Invariant: each block is called, and none lies inside another.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from itertools import groupby
 
 import torch
 
-from ckptcli.dataclass import dataclass
 from ckptcli.errors import UsageError
 
 Part = tuple[str, torch.nn.Module]

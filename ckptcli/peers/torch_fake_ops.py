@@ -14,6 +14,7 @@ import json
 import pickle
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -21,7 +22,6 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map
 
-from ckptcli.dataclass import dataclass
 from ckptcli.peers.torch_storages import storage_key, storages
 
 MODULE = __name__

@@ -10,12 +10,11 @@ from __future__ import annotations
 
 import types
 from collections.abc import Iterator
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 
-from ckptcli.dataclass import dataclass
 from ckptcli.measure.memory import Holder
 from ckptcli.peers.torch_account import BACKWARD, Account
 from ckptcli.peers.torch_arguments import CLOSURE, Arguments

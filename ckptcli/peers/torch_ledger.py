@@ -11,13 +11,13 @@ import weakref
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from ckptcli.dataclass import dataclass
 from ckptcli.measure.memory import Memory
 from ckptcli.peers.torch_storages import storage_key, storages
 

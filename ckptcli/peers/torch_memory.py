@@ -7,9 +7,8 @@ kernels take for themselves on top.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-from ckptcli.dataclass import dataclass
 from ckptcli.measure.memory import Memory, PeakLive
 from ckptcli.measure.rounds import collector_off
 from ckptcli.measure.row import Cost

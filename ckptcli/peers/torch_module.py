@@ -10,13 +10,13 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
 from torch.utils._pytree import tree_leaves
 
-from ckptcli.dataclass import dataclass
 from ckptcli.options.keywords import shown_keyword
 from ckptcli.peers.agreement import TOLERANCES
 from ckptcli.peers.base import Values

@@ -13,14 +13,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from ckptcli.dataclass import dataclass
 from ckptcli.measure.module_check import Moved, Place
 from ckptcli.peers.torch_bits import as_array, digest
 from ckptcli.peers.torch_lines import lines_here

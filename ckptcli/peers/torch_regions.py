@@ -13,7 +13,7 @@ A ScriptModule can be called inside a region, but keeps its own call, whatever i
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -22,7 +22,6 @@ from torch.utils.checkpoint import checkpoint
 
 from ckptcli.checkpoint.policies import Policy, described
 from ckptcli.checkpoint.strategies.base import LayerRegion, Strategy
-from ckptcli.dataclass import dataclass
 from ckptcli.peers.base import NoPeer, regions_of
 from ckptcli.peers.module_strategies import ModuleStrategy
 from ckptcli.peers.torch_blocks import Blocks, Part, Run

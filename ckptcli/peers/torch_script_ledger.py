@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -25,7 +26,6 @@ from torch.optim.optimizer import (
 )
 from torch.utils._pytree import tree_leaves
 
-from ckptcli.dataclass import dataclass
 from ckptcli.measure.module_saved import ModuleSaved
 from ckptcli.measure.saved_list import SavedList, SavedTotal
 from ckptcli.peers.torch_account import BACKWARD, FORWARD, STEP, Account

@@ -6,12 +6,12 @@ Invariant: the module that was loaded stays as it is; a strategy changes another
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import torch
 
 from ckptcli.checkpoint.strategies.base import Strategy
 from ckptcli.checkpoint.user_code import running
-from ckptcli.dataclass import dataclass
 from ckptcli.peers.base import NoPeer, elsewhere
 from ckptcli.peers.module_strategies import COMPILE, FRAMEWORK, NONE, OFFLOAD, OWN, ModuleStrategy
 from ckptcli.peers.torch_blocks import in_another

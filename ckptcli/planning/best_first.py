@@ -7,10 +7,10 @@ go to the state that has cost more so far, which is nearer to an end.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable
+from dataclasses import dataclass
 from heapq import heappop, heappush
 from typing import Any, Generic, TypeVar
 
-from ckptcli.dataclass import dataclass
 from ckptcli.planning.planners.base import Deadline
 from ckptcli.planning.problems.base import Number
 

@@ -10,11 +10,11 @@ abar is resident, within the m units.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from ckptcli.dataclass import dataclass
 from ckptcli.planning.actions import BACKWARD, FORWARD, FORWARD_ALL, FREE, Action
 from ckptcli.planning.play.chain import tensor
 from ckptcli.planning.problems.chain import ChainProblem

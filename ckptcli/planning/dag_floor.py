@@ -9,8 +9,8 @@ and nothing that the node leads to; the least over all such sets is a cut, found
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
-from ckptcli.dataclass import dataclass
 from ckptcli.planning.dag_view import DagView
 from ckptcli.planning.max_flow import Network
 from ckptcli.planning.orders import freeing

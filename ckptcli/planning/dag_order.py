@@ -8,9 +8,9 @@ computed after it, whatever is resident.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 
-from ckptcli.dataclass import dataclass
 from ckptcli.planning.dag_floor import least_at
 from ckptcli.planning.dag_view import DagView
 from ckptcli.planning.problems.base import Number

@@ -12,9 +12,9 @@ for one that computes again at the same cost.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 
-from ckptcli.dataclass import dataclass
 from ckptcli.planning.best_first import Found, search
 from ckptcli.planning.dag_order import Stretches
 from ckptcli.planning.dag_view import DagView

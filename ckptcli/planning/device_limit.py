@@ -5,9 +5,8 @@ Invariant: the budget is what the latter leaves; 0 where it leaves nothing.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
-
-from ckptcli.dataclass import dataclass
 
 STATES = {"sgd": 0, "momentum": 1, "adam": 2}
 """How many numbers an optimizer keeps for each of a parameter."""

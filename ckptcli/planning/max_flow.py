@@ -5,9 +5,8 @@ Flows in libraries want capacities of 32 bits, which bytes above 2 GiB overflow.
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 
-from ckptcli.dataclass import dataclass
 from ckptcli.planning.problems.base import Number
 
 

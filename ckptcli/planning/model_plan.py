@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
-from ckptcli.dataclass import dataclass
 from ckptcli.planning.device_limit import DeviceLimit
 from ckptcli.planning.plan import SCHEMA
 from ckptcli.planning.problems.base import Number

@@ -6,8 +6,8 @@ Invariant: a feasible plan's peak is within its budget.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 
-from ckptcli.dataclass import dataclass
 from ckptcli.planning.actions import Action
 from ckptcli.planning.planners.base import Floor
 from ckptcli.planning.play.base import Runs

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
-from ckptcli.dataclass import dataclass
 from ckptcli.planning.actions import COMPUTE, FREE, Action
 from ckptcli.planning.plan import Plan
 from ckptcli.planning.problems.base import Number

@@ -6,11 +6,10 @@ import json
 import pickle
 import subprocess
 from collections.abc import Iterator, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ckptcli import units
-from ckptcli.dataclass import dataclass
 from ckptcli.profiling.parent import child_command, ending_pipe
 
 if TYPE_CHECKING:

@@ -8,12 +8,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from statistics import median
 from time import perf_counter
 from typing import Any
 
-from ckptcli.dataclass import dataclass
 from ckptcli.errors import CkptError, ProgramError
 from ckptcli.measure.rounds import Plan
 from ckptcli.measure.row import Row

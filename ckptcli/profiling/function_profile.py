@@ -9,13 +9,12 @@ Invariant: nothing is compiled or computed before the function was traced twice 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from ckptcli.checkpoint.user_code import running
-from ckptcli.dataclass import dataclass
 from ckptcli.errors import ProgramError
 from ckptcli.measure.origin import read_origin
 from ckptcli.measure.record import RunRecord

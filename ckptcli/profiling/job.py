@@ -10,13 +10,12 @@ import math
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from ckptcli.autodiff.device import Device
 from ckptcli.backends.workspace import tracemalloc_is_exact
 from ckptcli.checkpoint.strategies.base import Strategy
-from ckptcli.dataclass import dataclass
 from ckptcli.errors import UntrackedBackwardWarning
 from ckptcli.measure.analysis import analysed
 from ckptcli.measure.evidence import disagreement

@@ -7,10 +7,9 @@ therefore kept with the tick from which it holds, on the storage itself.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from ckptcli.backends.ledger import Ledger, Storage
-from ckptcli.dataclass import dataclass
 from ckptcli.events import BroughtBack, GradientRegistered, NodeCreated, Recomputed, Watcher
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from ckptcli.autodiff.device import Device
 from ckptcli.backends import open_backend
 from ckptcli.backends.base import Backend
 from ckptcli.checkpoint.strategies.base import Strategy
-from ckptcli.dataclass import dataclass
 from ckptcli.events import Sink
 from ckptcli.passes.run import run_pass
 from ckptcli.profiling.divergence import gradient_warnings, loss_warning

@@ -11,7 +11,7 @@ import math
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -23,7 +23,6 @@ from ckptcli.backends.workspace import Workspaces
 from ckptcli.checkpoint.lints import PassFacts, region_lints
 from ckptcli.checkpoint.strategies.base import Strategy
 from ckptcli.checkpoint.unused import RunFacts
-from ckptcli.dataclass import dataclass
 from ckptcli.events import Fanout
 from ckptcli.measure.memory import AllocatorPeak, AllocatorUse, LiveTensor, Memory, PeakLive
 from ckptcli.measure.rounds import collector_off

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ckptcli.checkpoint.user_code import running
-from ckptcli.dataclass import dataclass
 from ckptcli.errors import OutputError, ProgramError, UsageError
 from ckptcli.measure.rounds import Plan
 from ckptcli.peers.base import Engine, NoPeer

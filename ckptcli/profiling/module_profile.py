@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ckptcli.checkpoint.user_code import running
-from ckptcli.dataclass import dataclass
 from ckptcli.errors import OutputError, ProgramError
 from ckptcli.measure.origin import read_origin
 from ckptcli.measure.record import RunRecord

@@ -18,8 +18,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
-from ckptcli.dataclass import dataclass
 from ckptcli.events import Event, NodeCreated, Recomputed, RegionClosed, Retrieved, Visited
 from ckptcli.measure.sort_cost import SortCost
 

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import numpy as np
 
-from ckptcli.dataclass import dataclass
 from ckptcli.measure.analysis import analysed
 from ckptcli.measure.machine import read_machine
 from ckptcli.measure.origin import Origin

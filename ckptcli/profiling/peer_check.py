@@ -11,7 +11,7 @@ shows beside finite differences and theory.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,6 @@ import numpy as np
 from ckptcli.autodiff.device import Device
 from ckptcli.checkpoint.strategies.base import LayerRegion, Strategy
 from ckptcli.checkpoint.strategies.none import NoCheckpointing
-from ckptcli.dataclass import dataclass
 from ckptcli.measure.check import Check, WrongGradient
 from ckptcli.measure.difference import BesideTheory, DirectionalDifference
 from ckptcli.measure.evidence import why_not_ours

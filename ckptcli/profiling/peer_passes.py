@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
 
@@ -14,7 +14,6 @@ from ckptcli.autodiff.device import Device
 from ckptcli.backends.base import Backend
 from ckptcli.checkpoint.strategies.base import Strategy
 from ckptcli.checkpoint.strategies.none import NoCheckpointing
-from ckptcli.dataclass import dataclass
 from ckptcli.errors import UsageError
 from ckptcli.measure.record import Failure
 from ckptcli.measure.resident import resident_rise_bytes

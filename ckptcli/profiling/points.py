@@ -10,13 +10,12 @@ from __future__ import annotations
 import gc
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ckptcli.autodiff.device import Device
 from ckptcli.backends.base import Backend
 from ckptcli.checkpoint.strategies.base import Strategy
-from ckptcli.dataclass import dataclass
 from ckptcli.measure.machine import Machine
 from ckptcli.measure.origin import Origin, read_origin
 from ckptcli.measure.point import Point, point_text

@@ -15,10 +15,9 @@ import signal
 import subprocess
 import tempfile
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import IO
 
-from ckptcli.dataclass import dataclass
 from ckptcli.errors import CkptError
 from ckptcli.exit_codes import STOPPED
 from ckptcli.measure.analysis import analysed

@@ -5,7 +5,7 @@ Invariant: its loss and gradients are held against those of the tape, and its pe
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from ckptcli.autodiff.device import Device
@@ -14,7 +14,6 @@ from ckptcli.backends.base import Backend
 from ckptcli.backends.ledger import Ledger, TrackedBackend
 from ckptcli.backends.workspace import Workspaces
 from ckptcli.checkpoint.strategies.base import Strategy
-from ckptcli.dataclass import dataclass
 from ckptcli.measure import REPLAY
 from ckptcli.measure.memory import Memory
 from ckptcli.measure.rounds import collector_off

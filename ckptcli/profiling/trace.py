@@ -15,11 +15,11 @@ from array import array
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from heapq import nlargest
 from operator import attrgetter
 
 from ckptcli.backends.ledger import Ledger, Storage
-from ckptcli.dataclass import dataclass
 from ckptcli.events import (
     NodeCreated,
     Recomputed,

@@ -10,10 +10,10 @@ Invariant: calls stand in the order of the recording, so that every bit is that 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from ckptcli.backends.base import Backend
-from ckptcli.dataclass import dataclass
 from ckptcli.replay.fixed_views import fixed_views
 from ckptcli.replay.in_place import operands_of, overwritten
 from ckptcli.replay.instructions import (

@@ -7,14 +7,13 @@ recordings of one program are equal, whichever arrays they ran on.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import field
+from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ckptcli.backends.random_keys import RandomKey
-from ckptcli.dataclass import dataclass
 
 
 class Value(NamedTuple):

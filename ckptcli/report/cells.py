@@ -8,10 +8,9 @@ Invariant: a row has a cell for each column.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Literal
 
-from ckptcli.dataclass import dataclass
 from ckptcli.visible import visible
 
 Kind = Literal["figure", "text", "word"]

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 
-from ckptcli.dataclass import dataclass
 from ckptcli.measure.memory import WHOLE_MODULE, PeakLive
 from ckptcli.measure.record import RunRecord
 from ckptcli.measure.trace import TimelinePoint, Trace

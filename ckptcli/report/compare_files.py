@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import ClassVar
 
-from ckptcli.dataclass import dataclass
 from ckptcli.measure.compare import RunComparison
 from ckptcli.measure.compare_json import comparison_object
 from ckptcli.report.compare_table import readings, run_line, whole_table

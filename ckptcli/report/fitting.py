@@ -7,11 +7,10 @@ detail of one.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from rich.cells import cell_len
 
-from ckptcli.dataclass import dataclass
 from ckptcli.report.cells import Cell, Column, Table
 
 GAP, TIGHT_GAP = 3, 2

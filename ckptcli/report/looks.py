@@ -10,8 +10,7 @@ computed again looks the same as a node and as a storage.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-
-from ckptcli.dataclass import dataclass
+from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)

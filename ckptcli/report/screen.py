@@ -9,6 +9,7 @@ import io
 import re
 import textwrap
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from rich import box
 from rich.console import Console, ConsoleOptions, RenderableType
@@ -16,7 +17,6 @@ from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
-from ckptcli.dataclass import dataclass
 from ckptcli.report import cells
 from ckptcli.report.fitting import fitted
 from ckptcli.report.looks import word_style

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from ckptcli import units
-from ckptcli.dataclass import dataclass
 from ckptcli.measure.point import shown_name, shown_value
 from ckptcli.measure.row import Row
 from ckptcli.sweep.result import PointResult, SweepResult, shown

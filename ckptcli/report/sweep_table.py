@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 from ckptcli import units
-from ckptcli.dataclass import dataclass
 from ckptcli.measure.point import shown_name
 from ckptcli.measure.row import Row
 from ckptcli.report.cells import Cell, Column, Table

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ckptcli.dataclass import dataclass
+from dataclasses import dataclass
+
 from ckptcli.sweep.laws.of_sweep import Laws
 from ckptcli.sweep.result import SweepResult
 

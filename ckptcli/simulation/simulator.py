@@ -6,12 +6,12 @@ Invariant: the predicted bytes are those of the ledger, at the end of each half 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from ckptcli.autodiff.device import Device
 from ckptcli.checkpoint.program_graph import LayerPlace, ProgramGraph, ProgramNode
 from ckptcli.checkpoint.strategies.base import Strategy
 from ckptcli.checkpoint.strategies.registry import parse_strategy
-from ckptcli.dataclass import dataclass
 from ckptcli.errors import UsageError
 from ckptcli.events import Sink
 from ckptcli.planning.tape.choice import Named

@@ -13,12 +13,11 @@ from __future__ import annotations
 import statistics
 from collections import defaultdict
 from collections.abc import Callable
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 
 from ckptcli.autodiff.device import Device
 from ckptcli.backends.base import Backend
 from ckptcli.checkpoint.strategies.balanced import BalancedCheckpointing
-from ckptcli.dataclass import dataclass
 from ckptcli.events import NodeCreated, Recomputed, StepStarted, Watcher
 from ckptcli.planning.tape.cost_graph import CostGraph
 from ckptcli.planning.tape.program import loaded_count

@@ -7,10 +7,9 @@ tables and laws alone.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
-from ckptcli.dataclass import dataclass
 from ckptcli.measure.point import shown_name, shown_value
 from ckptcli.measure.record import RunRecord
 from ckptcli.measure.row import Row

@@ -11,10 +11,9 @@ import hashlib
 import json
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-
-from ckptcli.dataclass import dataclass
 
 KEY_DIGITS = 20
 """Hexadecimal; two of a million points have the same with a chance of one in 10^12."""

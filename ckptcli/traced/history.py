@@ -18,9 +18,9 @@ Invariant: a list never gets more than `MOST_ENTRIES` entries; it is counted bef
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
-from ckptcli.dataclass import dataclass
 from ckptcli.errors import HistoryTooLongError, UnknownNameError
 from ckptcli.traced.node import Leaf, Node, ordered
 

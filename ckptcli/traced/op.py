@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
-
-from ckptcli.dataclass import dataclass
 
 Forward = Callable[..., Any]
 """`forward(namespace, *arrays, *params)` to an array, or to a tuple of arrays."""

@@ -12,9 +12,9 @@ Invariant: either gives the bits of the other, since both run the same ops on th
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from ckptcli.dataclass import dataclass
 from ckptcli.traced.gradient import pulled_back
 from ckptcli.traced.node import Node, Shape, ordered
 from ckptcli.traced.program import Program

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -14,7 +14,6 @@ from ckptcli.backends.base import Backend
 from ckptcli.backends.ledger import Ledger
 from ckptcli.checkpoint.strategies.base import Strategy
 from ckptcli.checkpoint.strategies.none import NoCheckpointing
-from ckptcli.dataclass import dataclass
 from ckptcli.measure.check import Check, WrongGradient
 from ckptcli.measure.difference import Difference
 from ckptcli.measure.gauge import GaugeChange

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -27,7 +28,6 @@ from ckptcli.backends import open_backend
 from ckptcli.backends.base import Backend
 from ckptcli.checkpoint.strategies.base import Strategy
 from ckptcli.checkpoint.strategies.none import NoCheckpointing
-from ckptcli.dataclass import dataclass
 from ckptcli.measure.difference import DirectionalDifference
 from ckptcli.passes.run import open_pass, run_pass
 from ckptcli.verify.branches import branches

@@ -6,9 +6,8 @@ No array library is imported, so that a help text costs nothing.
 from __future__ import annotations
 
 import re
-from dataclasses import field
+from dataclasses import dataclass, field
 
-from ckptcli.dataclass import dataclass
 from ckptcli.errors import UsageError
 from ckptcli.units import count
 

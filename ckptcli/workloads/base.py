@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from copy import copy
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ckptcli.autodiff.device import Device
 from ckptcli.autodiff.tensor import Tensor
-from ckptcli.dataclass import dataclass
 
 if TYPE_CHECKING:
     from ckptcli.workloads.graph_case import GraphCase

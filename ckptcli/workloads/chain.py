@@ -9,11 +9,11 @@ Source: the second seed document's minimal experiment, and its TRG with checkpoi
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from ckptcli import units
 from ckptcli.backends.base import Backend
-from ckptcli.dataclass import dataclass
 from ckptcli.errors import InactiveOutputError, UsageError
 from ckptcli.options.points import number, points
 from ckptcli.options.workload import WorkloadOptions

@@ -13,10 +13,10 @@ every beta", and measures prepared steps apart.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from ckptcli import units
 from ckptcli.backends.base import Backend
-from ckptcli.dataclass import dataclass
 from ckptcli.traced import Tracer, grad
 from ckptcli.traced.segments import Loop
 from ckptcli.workloads.chain_programs import CHI, Trg

@@ -7,11 +7,10 @@ row, so that what is complete survives an interrupt.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from ckptcli.backends.base import Backend
-from ckptcli.dataclass import dataclass
 
 Clock = Callable[[], float]
 """Seconds."""

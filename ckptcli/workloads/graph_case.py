@@ -14,7 +14,7 @@ from __future__ import annotations
 import inspect
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
@@ -22,7 +22,6 @@ from ckptcli import units
 from ckptcli.autodiff.device import Device, device as open_device
 from ckptcli.autodiff.ops import OPERATIONS
 from ckptcli.autodiff.tensor import Tensor
-from ckptcli.dataclass import dataclass
 from ckptcli.errors import CkptError, GraphFileError, OutOfMemoryError
 from ckptcli.workloads.base import ForwardResult, Workload
 from ckptcli.workloads.graph_sizes import LARGEST_BYTES, limit_bytes, needed_bytes

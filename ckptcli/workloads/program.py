@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ckptcli.autodiff.device import Device
 from ckptcli.checkpoint.user_code import MARK, load_name
-from ckptcli.dataclass import dataclass
 from ckptcli.errors import UsageError
 from ckptcli.options.workload import WorkloadOptions
 from ckptcli.workloads.base import Workload

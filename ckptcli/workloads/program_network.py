@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from ckptcli.autodiff.device import Device
 from ckptcli.autodiff.tensor import Tensor
 from ckptcli.checkpoint.user_code import running
-from ckptcli.dataclass import dataclass
 from ckptcli.errors import UsageError
 from ckptcli.graph import CONSUMED
 from ckptcli.workloads.base import ForwardResult

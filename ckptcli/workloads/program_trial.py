@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import count
 from typing import Any
 
@@ -16,7 +16,6 @@ from ckptcli.autodiff.device import Device, device as open_device
 from ckptcli.autodiff.tensor import Tensor
 from ckptcli.backends.ledger import Ledger, TrackedBackend
 from ckptcli.checkpoint.strategies.none import NoCheckpointing
-from ckptcli.dataclass import dataclass
 from ckptcli.errors import DtypeError, ProgramError, UntrackedBackwardWarning, UsageError
 from ckptcli.workloads.base import ForwardResult
 from ckptcli.workloads.program_network import Program

@@ -11,8 +11,8 @@ merge rule `copy` have its counts.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
-from ckptcli.dataclass import dataclass
 from ckptcli.traced import Tensor, Tracer, svd, tensordot
 from ckptcli.traced.segments import Loop, Segment, prepared
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,6 @@ import numpy as np
 from ckptcli.autodiff.device import Device
 from ckptcli.autodiff.tensor import Tensor
 from ckptcli.backends.dtypes import DTYPES
-from ckptcli.dataclass import dataclass
 from ckptcli.errors import UsageError
 from ckptcli.options.points import number, whole
 from ckptcli.options.workload import WorkloadOptions

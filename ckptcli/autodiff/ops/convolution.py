@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from ckptcli.autodiff.apply import many
@@ -22,7 +23,6 @@ from ckptcli.autodiff.ops.table import operation
 from ckptcli.autodiff.spatial import Sizes, for_each
 from ckptcli.autodiff.tensor import Tensor
 from ckptcli.autodiff.windows import Window, fold, pad, windows
-from ckptcli.dataclass import dataclass
 from ckptcli.errors import ShapeError
 from ckptcli.graph import Bound
 

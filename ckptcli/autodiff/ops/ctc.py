@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from ckptcli.autodiff.apply import unary
@@ -23,7 +24,6 @@ from ckptcli.autodiff.ops.table import operation
 from ckptcli.autodiff.positions import along_dim, checked_indices, put_at, take_at, whole_numbers
 from ckptcli.autodiff.tensor import Tensor
 from ckptcli.autodiff.windows import pad
-from ckptcli.dataclass import dataclass
 from ckptcli.errors import ShapeError
 from ckptcli.graph import Bound
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from ckptcli.autodiff.apply import many
@@ -32,7 +33,6 @@ from ckptcli.autodiff.positions import put_at, take_at
 from ckptcli.autodiff.spatial import Sizes, for_each
 from ckptcli.autodiff.tensor import Tensor
 from ckptcli.autodiff.windows import pad
-from ckptcli.dataclass import dataclass
 from ckptcli.errors import ShapeError
 from ckptcli.graph import Bound
 

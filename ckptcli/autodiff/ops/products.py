@@ -6,6 +6,7 @@ Source: Burn 0.22.1, `burn-autodiff/src/ops/tensor.rs`; the vector case, `Tensor
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any
 
 from ckptcli.autodiff.apply import binary, unary
@@ -14,7 +15,6 @@ from ckptcli.autodiff.ops.permute import SWAP_DIMS
 from ckptcli.autodiff.ops.table import operation
 from ckptcli.autodiff.positions import positive_dim
 from ckptcli.autodiff.tensor import Tensor
-from ckptcli.dataclass import dataclass
 from ckptcli.errors import ShapeError
 from ckptcli.graph import Bound
 

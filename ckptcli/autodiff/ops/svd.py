@@ -11,6 +11,7 @@ S.-X. Zhang, "Automatic differentiation for complex valued SVD" (2019), for the 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from ckptcli.autodiff.apply import unary, with_own_output
@@ -19,7 +20,6 @@ from ckptcli.autodiff.ops.slice import SLICE
 from ckptcli.autodiff.ops.table import operation
 from ckptcli.autodiff.regions import checkpoint_name
 from ckptcli.autodiff.tensor import Tensor
-from ckptcli.dataclass import dataclass
 from ckptcli.errors import ShapeError
 from ckptcli.graph import Bound
 

@@ -16,10 +16,10 @@ from __future__ import annotations
 import ast
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeAlias
 
 from ckptcli.checkpoint.policies.grammar import name_of
-from ckptcli.dataclass import dataclass
 from ckptcli.errors import UsageError
 from ckptcli.graph import Node
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from ckptcli.checkpoint.policies.base import (
@@ -16,7 +17,6 @@ from ckptcli.checkpoint.policies.base import (
 )
 from ckptcli.checkpoint.policies.own import described
 from ckptcli.checkpoint.policies.registry import register
-from ckptcli.dataclass import dataclass
 from ckptcli.errors import UsageError
 
 

@@ -8,11 +8,11 @@ Source: Burn 0.22.1, the marks of its ops, `ckpt ops`; names of JAX's primitives
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from ckptcli.checkpoint.policies.base import BasePolicy, TorchOps, ValueInfo
 from ckptcli.checkpoint.policies.registry import register
-from ckptcli.dataclass import dataclass
 
 _DECOMPOSITIONS = {"svd", "qr", "eigh", "cholesky", "lu", "triangular_solve"}
 _REDUCTIONS = {"argmax", "argmin", *(f"reduce_{of}" for of in ("sum", "prod", "max", "min"))}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from ckptcli.checkpoint.policies.base import (
@@ -13,7 +14,6 @@ from ckptcli.checkpoint.policies.base import (
     ValueInfo,
 )
 from ckptcli.checkpoint.policies.registry import register
-from ckptcli.dataclass import dataclass
 
 PRODUCTS = frozenset({"matmul", "linear"})
 DOTS = PRODUCTS | {f"conv{t}{d}d" for d in (1, 2, 3) for t in ("", "_transpose")}

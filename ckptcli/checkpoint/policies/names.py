@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 from abc import ABC
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from ckptcli.checkpoint.policies.base import (
@@ -21,7 +22,6 @@ from ckptcli.checkpoint.policies.base import (
 )
 from ckptcli.checkpoint.policies.grammar import name_of, operands_of
 from ckptcli.checkpoint.policies.registry import register
-from ckptcli.dataclass import dataclass
 from ckptcli.errors import UsageError
 
 

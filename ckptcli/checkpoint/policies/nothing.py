@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, ClassVar, final
 
 from ckptcli.checkpoint.policies.base import BasePolicy, TorchOps, ValueInfo
 from ckptcli.checkpoint.policies.registry import register
-from ckptcli.dataclass import dataclass
 
 
 @final

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from ckptcli.checkpoint.policies.base import (
@@ -12,7 +13,6 @@ from ckptcli.checkpoint.policies.base import (
     TorchOps,
     ValueInfo,
 )
-from ckptcli.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

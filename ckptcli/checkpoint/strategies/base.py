@@ -6,6 +6,7 @@ A strategy never changes a value; it decides which values are held and how the o
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import ClassVar
 
 from ckptcli.backends.base import Namespace
@@ -14,7 +15,6 @@ from ckptcli.checkpoint.policies import Policy
 from ckptcli.checkpoint.policies.grammar import split_outside_brackets
 from ckptcli.checkpoint.program_graph import Program
 from ckptcli.checkpoint.retriever import Retriever
-from ckptcli.dataclass import dataclass
 from ckptcli.errors import UsageError
 from ckptcli.events import Sink
 from ckptcli.graph import Answer, Node

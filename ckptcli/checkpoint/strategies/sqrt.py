@@ -10,6 +10,7 @@ Source: T. Chen et al., "Training deep nets with sublinear memory cost" (2016).
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import ClassVar
 
 from ckptcli import units
@@ -19,7 +20,6 @@ from ckptcli.checkpoint.program_graph import Program, ProgramGraph
 from ckptcli.checkpoint.segments import even_sizes, least_peak
 from ckptcli.checkpoint.strategies.base import LayerRegion, Strategy
 from ckptcli.checkpoint.strategies.registry import register
-from ckptcli.dataclass import dataclass
 from ckptcli.errors import UsageError
 
 BY_COUNT = "count"

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
-from ckptcli.dataclass import dataclass
 from ckptcli.planning.blocks.sets import ALL_SETS_OF, SetPass
 from ckptcli.planning.model_plan import ModelPlan
 from ckptcli.planning.problems.base import Number

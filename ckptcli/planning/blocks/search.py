@@ -10,11 +10,10 @@ Invariant: at most two passes a block and `MORE_PASSES`.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cached_property
 from operator import attrgetter
 
-from ckptcli.dataclass import dataclass
 from ckptcli.planning.blocks.sets import BlockSet, NoSuchSet, Prediction, SetPass
 from ckptcli.planning.problems.base import Number
 from ckptcli.planning.unbeaten import unbeaten

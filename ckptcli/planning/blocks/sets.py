@@ -11,11 +11,10 @@ Invariant: bytes are above parameters and input.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import combinations
 
-from ckptcli.dataclass import dataclass
 from ckptcli.planning.problems.base import Number
 
 BlockSet = frozenset[int]

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
-from ckptcli.dataclass import dataclass
 from ckptcli.planning.functions.search import Found, Point
 from ckptcli.planning.model_plan import ModelPlan
 from ckptcli.planning.problems.base import Number

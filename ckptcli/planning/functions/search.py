@@ -12,10 +12,9 @@ the compiler's.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from operator import attrgetter
 
-from ckptcli.dataclass import dataclass
 from ckptcli.planning.problems.base import Number
 from ckptcli.planning.unbeaten import unbeaten
 

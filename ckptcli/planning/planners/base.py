@@ -10,10 +10,9 @@ import math
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from ckptcli.dataclass import dataclass
 from ckptcli.planning.actions import Action
 from ckptcli.planning.problems.base import Number, Problem
 

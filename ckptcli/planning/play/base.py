@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Any, Literal, NoReturn
 
-from ckptcli.dataclass import dataclass
 from ckptcli.errors import PlanError
 from ckptcli.planning.actions import Action
 from ckptcli.planning.problems.base import Number, Problem

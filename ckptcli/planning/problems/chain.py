@@ -10,9 +10,9 @@ fit beside everything, and freeing costs nothing. A pass starts with a_0 and d_L
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import ClassVar
 
-from ckptcli.dataclass import dataclass
 from ckptcli.planning.problems.base import Number, reads
 from ckptcli.planning.problems.fields import Fields
 

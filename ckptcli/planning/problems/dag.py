@@ -11,10 +11,10 @@ Invariant: nodes stand after their parents, names are unique, indices are those 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 from typing import Any, ClassVar
 
-from ckptcli.dataclass import dataclass
 from ckptcli.planning.problems.base import Number, reads
 from ckptcli.planning.problems.fields import Fields, cost_of, name_of, shown, size_of
 

@@ -6,9 +6,9 @@ of another, and where the peak is.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import ClassVar
 
-from ckptcli.dataclass import dataclass
 from ckptcli.planning.problems.base import Number, reads
 from ckptcli.planning.problems.fields import Fields
 

@@ -7,11 +7,10 @@ The order of gradients is the tape's.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import ClassVar
 
-from ckptcli.dataclass import dataclass
 from ckptcli.errors import UsageError
 from ckptcli.planning.problems.base import Number, reads
 from ckptcli.planning.problems.fields import Fields

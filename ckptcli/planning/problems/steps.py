@@ -7,9 +7,9 @@ slot, of which x_0 takes one, or on disk, where writing and reading cost.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import ClassVar
 
-from ckptcli.dataclass import dataclass
 from ckptcli.planning.problems.base import Number, reads
 from ckptcli.planning.problems.fields import Fields
 

@@ -6,11 +6,10 @@ Invariant: a plan costs no more than any named strategy that fits.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from ckptcli import units
-from ckptcli.dataclass import dataclass
 from ckptcli.errors import PlanError
 from ckptcli.planning.device_limit import DeviceLimit
 from ckptcli.planning.making import make_plan

@@ -10,9 +10,8 @@ their last user is gone, gives the ledger's bytes at every moment of the recorde
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
-
-from ckptcli.dataclass import dataclass
 
 
 class Span(NamedTuple):

@@ -16,8 +16,8 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
-from ckptcli.dataclass import dataclass
 from ckptcli.planning.problems.base import Number
 from ckptcli.planning.tape.drawing import freed
 from ckptcli.planning.tape.player import Player

@@ -7,10 +7,9 @@ another one beats in both are left out.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from operator import attrgetter
 
-from ckptcli.dataclass import dataclass
 from ckptcli.planning.problems.base import Number
 from ckptcli.planning.problems.program import ProgramProblem
 from ckptcli.planning.tape.choice import Named

@@ -14,8 +14,8 @@ Invariant: what is reported of a schedule is what the player gave for it.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
-from ckptcli.dataclass import dataclass
 from ckptcli.planning.problems.base import Number
 from ckptcli.planning.tape.drawing import FOR_EVER, draw_short
 from ckptcli.planning.tape.player import PlayedBytes, Player

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
-from ckptcli.dataclass import dataclass
 from ckptcli.planning.tape.cost_graph import CostGraph, NameValue
 from ckptcli.planning.tape.schedule import Schedule
 from ckptcli.units import count

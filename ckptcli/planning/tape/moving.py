@@ -6,7 +6,8 @@ waits for both, so that costs of moves and of computations add up.
 
 from __future__ import annotations
 
-from ckptcli.dataclass import dataclass
+from dataclasses import dataclass
+
 from ckptcli.planning.problems.base import Number
 
 

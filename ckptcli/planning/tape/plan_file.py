@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ckptcli.dataclass import dataclass
 from ckptcli.errors import PlanError, UsageError
 from ckptcli.planning.plan import SCHEMA
 from ckptcli.planning.tape.program import Made, made_of

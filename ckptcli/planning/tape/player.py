@@ -9,8 +9,8 @@ Invariant: it gives what the engine gives without arrays, to the byte.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
-from ckptcli.dataclass import dataclass
 from ckptcli.planning.tape.cost_graph import (
     ApplyOp,
     CostNode,

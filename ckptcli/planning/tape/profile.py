@@ -6,8 +6,8 @@ Invariant: no schedule of the tape peaks below `TapeProfile.floor`.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
-from ckptcli.dataclass import dataclass
 from ckptcli.planning.tape.player import Player
 
 

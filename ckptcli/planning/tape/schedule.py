@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from functools import cached_property
 
-from ckptcli.dataclass import dataclass
 from ckptcli.errors import PlanError
 from ckptcli.planning.actions import COMPUTE, FREE, FROM_HOST, HOLD, RETRIEVE, TO_HOST, Action
 

@@ -12,9 +12,9 @@ Source: Bartan et al., Moccasin, ICML 2023.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
-from ckptcli.dataclass import dataclass
 from ckptcli.planning.planners.base import Deadline
 from ckptcli.planning.problems.base import Number
 from ckptcli.planning.whole.solvers import Solvers, interruptible, seconds_of

@@ -10,10 +10,10 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from threading import Thread
 from typing import Any, TypeVar
 
-from ckptcli.dataclass import dataclass
 from ckptcli.errors import MissingLibraryError
 from ckptcli.planning.planners.base import Deadline
 

@@ -11,8 +11,8 @@ Invariant: a value's parents have lower numbers.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 
-from ckptcli.dataclass import dataclass
 from ckptcli.planning.problems.base import Number
 
 FORWARD = -1

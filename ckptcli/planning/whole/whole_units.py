@@ -6,10 +6,10 @@ Invariant: sizes are never rounded down nor a budget up, so that what fits there
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, floor, gcd
 
-from ckptcli.dataclass import dataclass
 from ckptcli.planning.problems.base import Number
 
 LARGEST = 1 << 40

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import accumulate
 
 from ckptcli import units
-from ckptcli.dataclass import dataclass
 from ckptcli.measure.record import RunRecord
 from ckptcli.measure.trace import NodeFate, TimelinePoint
 from ckptcli.report.charts import (

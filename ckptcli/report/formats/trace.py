@@ -14,9 +14,9 @@ from __future__ import annotations
 import heapq
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from ckptcli.dataclass import dataclass
 from ckptcli.measure.record import RunRecord
 from ckptcli.measure.trace import Life, TimelinePoint, Trace
 from ckptcli.report.formats.base import no_pass, register

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol, TypeAlias
 
-from ckptcli.dataclass import dataclass
 from ckptcli.sweep.outcome import Outcome
 from ckptcli.sweep.tasks import Task
 

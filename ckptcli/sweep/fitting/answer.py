@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
-from ckptcli.dataclass import dataclass
 from ckptcli.sweep.laws.polynomial import Polynomial
 from ckptcli.sweep.laws.power import Prediction
 

@@ -7,8 +7,7 @@ the law of sizes at which the rest is most of it.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-
-from ckptcli.dataclass import dataclass
+from dataclasses import dataclass
 
 FIRST = {"n": 16, "batch": 16}
 """Where the ladder begins; at 2 for a size that is counted in ones."""

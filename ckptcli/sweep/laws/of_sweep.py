@@ -7,9 +7,9 @@ fraction is told apart first. Times of several machines have none unless that is
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import combinations, product
 
-from ckptcli.dataclass import dataclass
 from ckptcli.measure.point import shown_name
 from ckptcli.measure.row import Row
 from ckptcli.sweep.laws.polynomial import Place, Recovered, recovered

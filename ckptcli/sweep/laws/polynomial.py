@@ -7,11 +7,10 @@ one place, and one value of each variable, that it was not made of.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
 from math import prod
-
-from ckptcli.dataclass import dataclass
 
 Exponents = tuple[int, ...]
 Place = tuple[int, ...]

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TypeAlias
-
-from ckptcli.dataclass import dataclass
 
 Place: TypeAlias = tuple[float, ...]
 
