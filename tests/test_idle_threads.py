@@ -14,7 +14,7 @@ from ckptcli.cli.idle_threads import VARIABLE, let_go_of_cores
 RUN = ("run", "-l", "1", "-n", "4", "-s", "none", "--memory-only", "--json", "-q")
 
 
-@pytest.mark.parametrize(("said", "recorded"), [(None, "18"), ("26", "26")])
+@pytest.mark.parametrize(("said", "recorded"), [(None, "19"), ("26", "26")])
 def test_it_is_set_before_numpy_is_loaded_and_recorded(said: str | None, recorded: str) -> None:
     environment = {name: value for name, value in os.environ.items() if name != VARIABLE}
     if said is not None:

@@ -11,8 +11,9 @@ import sys
 
 VARIABLE = "OPENBLAS_THREAD_TIMEOUT"
 
-TIMEOUT = "18"
-"""2^18 cycles, 0.1 ms: products of n = 64 and more are as fast as with the default of 2^26."""
+TIMEOUT = "19"
+"""2^19 cycles, 0.2 ms: longer than the element-wise calls between two products of n = 256, for each
+of which threads would be woken otherwise, and short beside those of n = 1024."""
 
 
 def let_go_of_cores() -> None:
