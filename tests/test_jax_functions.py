@@ -354,7 +354,8 @@ def test_the_function_of_the_page_is_one(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    (program,) = re.findall(r"```python\n(.*?)```", PAGE, flags=re.S)
+    blocks = re.findall(r"```python\n(.*?)```", PAGE, flags=re.S)
+    (program,) = [block for block in blocks if "def make" in block]
     (tmp_path / "model.py").write_text(program)
     commands = re.findall(r"^    ckpt (.*)$", PAGE, flags=re.M)
     assert commands
