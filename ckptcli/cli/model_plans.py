@@ -33,7 +33,9 @@ class PlannedModel(Planned):
     @property
     def is_wrong(self) -> bool:
         measured = self.plan.measured
-        return measured is not None and not (measured.within_budget and measured.gradients_equal)
+        if measured is not None:
+            return not (measured.within_budget and measured.gradients_equal)
+        return self.plan.changes_gradients
 
     def data(self) -> str:
         from ckptcli.cli.json_output import json_text

@@ -23,15 +23,16 @@ from ckptcli.checkpoint.user_code import running
 from ckptcli.errors import OutputError, ProgramError
 from ckptcli.measure.memory import Memory
 from ckptcli.measure.rounds import collector_off
-from ckptcli.measure.subject import whole_pass
-from ckptcli.peers.base import NoPeer
+from ckptcli.measure.subject import gradients_of, whole_pass
+from ckptcli.peers.agreement import agreement
+from ckptcli.peers.base import NoPeer, Values
 from ckptcli.peers.module_strategies import ModuleStrategy
 from ckptcli.peers.torch_account import BACKWARD, FORWARD, RECOMPUTE, Account, Birth
 from ckptcli.peers.torch_account_pass import account_pass
 from ckptcli.peers.torch_memory import with_workspace
 from ckptcli.peers.torch_module import SMALLER, ModuleNetwork, UserModule
 from ckptcli.peers.torch_regions import ModuleRegion, checkpoint_regions, module_regions
-from ckptcli.peers.torch_trial import Trial, why_not_again
+from ckptcli.peers.torch_trial import Trial, restore_buffers, why_not_again
 from ckptcli.planning.blocks.sets import BlockSet, NoSuchSet, SetPass, Stage
 
 FORWARDS = 5
@@ -97,6 +98,21 @@ class BlockSets:
             if not chosen:
                 raise
             raise NoSuchSet(why_not_again(error, self._user)) from error
+
+    def keeps_gradients(self, chosen: BlockSet) -> bool:
+        """Whether loss and gradients are those without checkpoints, from the same buffers."""
+        expected, found = (self._values(each) for each in (frozenset[int](), chosen))
+        network = self._network
+        return agreement(expected, found, network.dtype, network.tolerance).agrees
+
+    def _values(self, chosen: BlockSet) -> Values:
+        module = self._user.module
+        buffers = {name: buffer.clone() for name, buffer in module.named_buffers()}
+        with _restored(module), running(self._user.text, SMALLER):
+            self._checkpoint(chosen)
+            values = self._network.values(gradients_of(self._network))
+        restore_buffers(module, buffers)
+        return values
 
     def _checkpoint(self, chosen: BlockSet) -> None:
         if chosen:

@@ -41,6 +41,11 @@ class ModelPlan(ABC):
     limit: DeviceLimit | None = None
 
     @property
+    def changes_gradients(self) -> bool:
+        """Whether the answer is known to give other gradients than no checkpoint does."""
+        return False
+
+    @property
     @abstractmethod
     def peak_bytes(self) -> int | None:
         """Of the answer; None where nothing is within the budget, or none is asked for."""

@@ -34,6 +34,11 @@ if TYPE_CHECKING:
     from ckptcli.peers.torch_trial import Trial
     from ckptcli.planning.problems.base import Number
 
+CHANGED = (
+    "its gradients are not those of `none`: a block computes something else when it is computed "
+    "again; `ckpt check --module` says where, and what moves"
+)
+
 ROUNDS = 9
 """Timed rounds of a plan that is run."""
 
@@ -94,6 +99,8 @@ def plan_module(request: PlanRequest, tell: Tell) -> tuple[ModulePlan, list[str]
         notes.append(
             "turn these off where the plan's are made: a checkpoint in another computes twice"
         )
+    if made.changes_gradients:
+        notes.append(f"{made.strategy}: {CHANGED}")
     return made, notes
 
 
@@ -161,7 +168,13 @@ class _Planning:
             snippets=[] if found.best is None else self._snippets(found, found.best),
             is_fake=self._request.is_fake,
             limit=limit,
+            keeps_gradients=self._keeps_gradients(found.best),
         )
+
+    def _keeps_gradients(self, best: SetPass | None) -> bool | None:
+        if self._request.is_fake or best is None or not best.chosen:
+            return None
+        return self._sets.keeps_gradients(best.chosen)
 
     def _block(self, found: Found, block: int) -> Block:
         alone = found.alone.get(block)

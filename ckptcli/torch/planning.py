@@ -59,8 +59,8 @@ def auto_checkpoint(
 
     Raises:
         MissingLibraryError: PyTorch is not installed.
-        PlanError: nothing fits, with the smallest budget that does; or nothing puts the
-            checkpoints on this model.
+        PlanError: nothing fits, with the smallest budget that does; the plan's gradients are
+            others; or nothing puts the checkpoints on this model.
         UsageError: no size or two, no module with an input, or one without blocks.
         ProgramError: it fails, does something else each time, or cannot be copied.
     """
@@ -76,6 +76,7 @@ def auto_checkpoint(
         plan, notes = plan_module(
             PlanRequest(request, budget_bytes, cost, device_bytes=device_bytes), progress or silent
         )
+    _check_gradients(plan, request.text)
     for note in notes:
         warnings.warn(note, stacklevel=2)
     _check_fits(plan, request.text)
@@ -91,6 +92,15 @@ def _check_fits(plan: ModulePlan, text: str) -> None:
         raise PlanError(
             f"no set of blocks of `{text}` fits {size(plan.budget)}",
             f"the smallest budget that one was found for is {least} bytes{on_device}",
+        )
+
+
+def _check_gradients(plan: ModulePlan, text: str) -> None:
+    if plan.changes_gradients:
+        raise PlanError(
+            f"{plan.strategy} on `{text}`: its gradients are not those of `none`",
+            "have its blocks compute the same when they are computed again; `ckpt check --module` "
+            "says where they do not",
         )
 
 

@@ -63,6 +63,8 @@ class ModulePlan(ModelPlan):
         predicted, as_predicted: of how many the peak was told before, and of how many rightly.
         is_fake: whether shapes alone were looked at.
         measured: what `best` took when it was run.
+        keeps_gradients: whether those of `best` are those without checkpoints; None of shapes, and
+            where it has none.
     """
 
     kind: ClassVar[str] = "module"
@@ -81,6 +83,11 @@ class ModulePlan(ModelPlan):
     as_predicted: int
     is_fake: bool
     measured: Measured | None = None
+    keeps_gradients: bool | None = None
+
+    @property
+    def changes_gradients(self) -> bool:
+        return self.keeps_gradients is False
 
     @property
     def peak_bytes(self) -> int | None:
@@ -134,6 +141,7 @@ class ModulePlan(ModelPlan):
             "predicted": self.predicted,
             "as_predicted": self.as_predicted,
             "shapes_only": self.is_fake,
+            "gradients_equal": self.keeps_gradients,
             "measured": None if self.measured is None else asdict(self.measured),
         }
 
