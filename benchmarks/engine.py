@@ -1,12 +1,13 @@
 """What the engine costs: ratios, each between two things measured in one interleaved run.
 
-    scripts/bench engine [wide] [narrow] [replay] [chain] [nested] [leaves] [watched]
+    scripts/bench engine [wide] [narrow] [replay] [chain] [nested] [leaves] [kernels] [watched]
 
 wide    8 layers, n = 1024: `none` against its 23 matrix products alone, `balanced` against `none`.
 narrow  64 layers, n = 16, one BLAS thread: against PyTorch eager and HIPS autograd.
 chain   element-wise chains of 10,000 and 1,000,000 nodes: time a node; y = y * y 10,000 times.
 nested  regions in regions: time a level, and an op that is computed again.
 leaves  `ckpt check` on programs of many parameters.
+kernels NumPy's kernels of several steps, by size, beside its exponential.
 replay  a flat program against the same kernels by hand, and against the tape.
 watched memory passes of silu networks of tiny layers, and `run`, `log`, `saved`, `check` on them.
 
@@ -24,6 +25,7 @@ import time
 from collections.abc import Callable
 
 import numpy as np
+from kernels import kernels
 from leaves import leaves
 from nested import nested
 from replay import replay
@@ -35,7 +37,7 @@ from ckptcli.backends.allocator import reuse_freed_memory
 from ckptcli.checkpoint.strategies.registry import parse_strategy
 from ckptcli.workloads.silu import SiluWorkload
 
-PARTS = ("wide", "narrow", "replay", "chain", "nested", "leaves", "watched")
+PARTS = ("wide", "narrow", "replay", "chain", "nested", "leaves", "kernels", "watched")
 
 Pass = Callable[[], dict[str, float]]
 """Runs once; returns seconds by phase, `total` among them."""
@@ -254,6 +256,8 @@ def main() -> None:
         nested(show)
     if "leaves" in parts:
         leaves(show)
+    if "kernels" in parts:
+        kernels(show)
     if "watched" in parts:
         watched(show)
 

@@ -166,6 +166,53 @@ def test_blocks_and_layouts_do_not_change_a_bit(name: str, layout: str, dtype: s
     assert same_bits([result], [piecewise(kernel, operands)])
 
 
+def special_values(dtype: str) -> Array:
+    """Both zeros, both signs of nan, what is infinite or subnormal, and what lies at a bound."""
+    least = np.finfo(dtype).smallest_subnormal
+    bounds = [0.46875, 1.0, math.sqrt(0.5), 4.0, math.sqrt(32.0), 6.0, math.sqrt(72.0), 30.0]
+    beyond = [40.0, 41.0, 88.0, 89.0, 103.0, 709.0, 710.0, 745.0, math.inf, math.nan]
+    values = np.array([0.0, least, 1000.0 * float(least), 1e-30, *bounds, *beyond], dtype=dtype)
+    around = [np.nextafter(values, np.asarray(side, dtype)) for side in (-np.inf, np.inf)]
+    positive = np.concatenate([values, *around])
+    return np.concatenate([positive, -positive])
+
+
+@pytest.mark.sampled(5)
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("share", [1, 100, LARGE])
+@pytest.mark.parametrize("layout", ["flat", "transposed"])
+@pytest.mark.parametrize("name", KERNELS)
+def test_special_values_change_no_bit_of_those_beside_them(
+    name: str, layout: str, share: int, dtype: str
+) -> None:
+    """What one block needs for them, another does without: each element gets the same bits."""
+    kernel, arity = KERNELS[name]
+    rng = np.random.default_rng(share)
+    flat = [random(LARGE, dtype, seed, scale=1.0) for seed in range(arity)]
+    for operand in flat:
+        operand[rng.integers(0, LARGE, share)] = rng.choice(special_values(dtype), share)
+    operands = [LAYOUTS[layout](operand) for operand in flat]
+    with np.errstate(over="ignore", invalid="ignore"):
+        assert same_bits([kernel(*operands)], [piecewise(kernel, operands)])
+
+
+@pytest.mark.parametrize("shape", [(0,), (0, 3), (3, 0)])
+@pytest.mark.parametrize("name", KERNELS)
+def test_of_nothing_comes_nothing(name: str, shape: tuple[int, ...]) -> None:
+    kernel, arity = KERNELS[name]
+    assert kernel(*[np.zeros(shape)] * arity).shape == shape
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_relu_gradient_chooses(dtype: str) -> None:
+    """Whatever the gradient is; 0 only where x is 0 or less, and +0 there."""
+    kinds = special_values(dtype)
+    x, gradient = (np.resize(kind, 40_000) for kind in (kinds, kinds[::-1][:-1]))
+    expected = np.where(x <= 0, np.zeros_like(x), gradient)
+    assert same_bits([xp.relu_gradient(x, gradient)], [expected])
+    assert same_bits([xp.relu_gradient(x, gradient, gradient)], [expected])
+
+
 @pytest.mark.parametrize("layout", ["flat", "matrix", "transposed", "strided"])
 @pytest.mark.parametrize("size", [100, LARGE])
 @pytest.mark.parametrize("name", GRADIENTS)

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -22,7 +21,8 @@ from ckptcli.backends.lanes import MOST_LANES, can_share, share
 FloatArray = NDArray[Any]
 
 BLOCK_ELEMENTS = 32768
-"""128 KiB of float32: three operands of it fit a second-level cache of 512 KiB."""
+"""128 KiB of float32: three operands of it, what a step has, fit a second-level cache of 512 KiB.
+Where blocks end shows in the bits: of two nan NumPy keeps the other in a rest of a few elements."""
 
 LARGE_ELEMENTS = 2**19
 """From here on waking a thread is worth it."""
@@ -35,51 +35,53 @@ PART_BLOCKS = 2
 """What a lane takes at a time."""
 
 
-@cache
-def filled_block(value: float, dtype: np.dtype[Any], elements: int) -> FloatArray:
-    """A block of `value`: NumPy's minimum is three times faster with it than with a scalar."""
-    return np.full(elements, value, dtype=dtype)
+@dataclass(frozen=True, slots=True)
+class BlockKernel:
+    """A kernel that is computed block by block.
 
-
-def in_blocks(
-    kernel: Callable[..., Any],
-    out: FloatArray,
-    *operands: FloatArray,
-    constants: tuple[FloatArray, ...] = (),
-    scratch: tuple[np.dtype[Any], ...] | None = None,
-    lanes: int = 1,
-) -> FloatArray:
-    """Call `kernel(out_block, *operand_blocks, *constants, *scratch)`; returns `out`.
-
-    Contiguous arrays are cut flat, and each constant (rank 0) is spread over a block; others are
-    cut along their longest axis. `scratch` are the dtypes of the arrays of a block's shape that a
-    kernel writes its intermediates to; one that makes arrays itself has None, and runs on one lane.
+    Attributes:
+        function: is called with a block of the result, one of each operand, and its room: one array
+            of `rows` arrays of the block's shape, for its intermediates.
+        rows: how many intermediates it holds at once.
+        has_lanes: whether lanes share large arrays: its steps are few, and it makes no arrays.
+        block_elements: of an array that one lane computes.
     """
-    is_large = out.size >= LARGE_ELEMENTS and scratch is not None
-    elements = LARGE_BLOCK_BYTES // out.itemsize if is_large else BLOCK_ELEMENTS
-    blocks = _cut(kernel, (out, *operands), constants, elements)
-    if is_large:
-        rooms = [_room(blocks, scratch or ()) for _ in range(MOST_LANES)]
-        if can_share(lanes):
-            _on_lanes(blocks, rooms, lanes)
-        else:
-            _compute(blocks, 0, blocks.length, rooms[0])
+
+    function: Callable[..., Any]
+    rows: int
+    has_lanes: bool = False
+    block_elements: int = BLOCK_ELEMENTS
+
+
+def in_blocks(kernel: BlockKernel, arrays: tuple[FloatArray, ...], lanes: int = 1) -> FloatArray:
+    """Call the kernel for every block of `arrays`, the result first, which is returned.
+
+    Arrays without gaps are cut flat, others along their longest axis.
+    """
+    out = arrays[0]
+    is_large = kernel.has_lanes and out.size >= LARGE_ELEMENTS
+    elements = LARGE_BLOCK_BYTES // out.itemsize if is_large else kernel.block_elements
+    blocks = (_FlatBlocks if are_flat(arrays) else _AxisBlocks)(kernel.function, arrays, elements)
+    rooms = np.empty((MOST_LANES if is_large else 1, kernel.rows, blocks.elements), out.dtype)
+    if is_large and can_share(lanes):
+        _on_lanes(blocks, rooms, lanes)
     else:
-        _compute(blocks, 0, blocks.length, _room(blocks, scratch or ()))
+        _compute(blocks, 0, blocks.length, rooms[0])
     return out
 
 
-def _room(blocks: _Blocks, scratch: tuple[np.dtype[Any], ...]) -> list[FloatArray]:
-    return [np.empty(blocks.elements, dtype) for dtype in scratch]
+def are_flat(arrays: tuple[FloatArray, ...]) -> bool:
+    """Whether all lie without a gap, in the order of their axes."""
+    return False not in [array.flags.c_contiguous for array in arrays]
 
 
-def _compute(blocks: _Blocks, start: int, stop: int, room: list[FloatArray]) -> None:
+def _compute(blocks: _Blocks, start: int, stop: int, room: FloatArray) -> None:
     step = blocks.step
     for first in range(start, stop, step):
         blocks.call(first, min(first + step, stop), room)
 
 
-def _on_lanes(blocks: _Blocks, rooms: list[list[FloatArray]], lanes: int) -> None:
+def _on_lanes(blocks: _Blocks, rooms: FloatArray, lanes: int) -> None:
     def take(lane: int, start: int, stop: int) -> None:
         _compute(blocks, start, stop, rooms[lane])
 
@@ -91,69 +93,59 @@ def parts_of(length: int, step: int) -> list[tuple[int, int]]:
     return [(start, min(start + step, length)) for start in range(0, length, step)]
 
 
-@dataclass(slots=True)
 class _FlatBlocks:
-    """Contiguous arrays, cut as if each were of one axis.
+    """Arrays without gaps, cut as if each were of one axis.
 
     Attributes:
-        arrays: flat, what is written first.
-        filled: a block of each constant.
         length: what is cut.
         step: of it, what a block has.
         elements: the most that a block has.
     """
 
-    kernel: Callable[..., Any]
-    arrays: list[FloatArray]
-    filled: list[FloatArray]
-    length: int
-    step: int
-    elements: int
+    def __init__(
+        self, function: Callable[..., Any], arrays: tuple[FloatArray, ...], elements: int
+    ) -> None:
+        self._function = function
+        self._arrays = [array.reshape(-1) for array in arrays]
+        self.length = arrays[0].size
+        self.step = self.elements = max(1, min(elements, self.length))
 
-    def call(self, start: int, stop: int, room: list[FloatArray]) -> None:
-        """Compute the block from where to where, given its scratch."""
-        whole = (*self.filled, *room)
+    def call(self, start: int, stop: int, room: FloatArray) -> None:
+        """Compute the block from where to where, given room for its intermediates."""
         if stop - start < self.elements:
-            whole = tuple([block[: stop - start] for block in whole])
-        self.kernel(*[array[start:stop] for array in self.arrays], *whole)
+            room = room[:, : stop - start]
+        self._function(*[array[start:stop] for array in self._arrays], room)
 
 
-@dataclass(slots=True)
 class _AxisBlocks:
     """Any arrays, cut along their longest axis; attributes as in `_FlatBlocks`."""
 
-    kernel: Callable[..., Any]
-    arrays: tuple[FloatArray, ...]
-    constants: tuple[FloatArray, ...]
-    before: tuple[slice, ...]
-    length: int
-    step: int
-    elements: int
+    def __init__(
+        self, function: Callable[..., Any], arrays: tuple[FloatArray, ...], elements: int
+    ) -> None:
+        self._function, self._arrays = function, arrays
+        shape, size = arrays[0].shape, arrays[0].size
+        axis = int(np.argmax(shape))
+        self._before = (slice(None),) * axis
+        self.length = shape[axis]
+        across = max(1, size // max(1, self.length))
+        self.step = min(self.length, max(1, elements // across))
+        self.elements = self.step * across
 
-    def call(self, start: int, stop: int, room: list[FloatArray]) -> None:
-        """Compute the block from where to where, given its scratch."""
-        cut = [array[(*self.before, slice(start, stop))] for array in self.arrays]
-        first = cut[0]
-        shaped = [s[: first.size].reshape(first.shape) for s in room]
-        self.kernel(*cut, *self.constants, *shaped)
+    def call(self, start: int, stop: int, room: FloatArray) -> None:
+        """Compute the block from where to where, given room for its intermediates."""
+        cut = [array[(*self._before, slice(start, stop))] for array in self._arrays]
+        self._function(*cut, _laid_out_like(cut[-1], room))
 
 
 _Blocks = _FlatBlocks | _AxisBlocks
 
 
-def _cut(
-    kernel: Callable[..., Any],
-    arrays: tuple[FloatArray, ...],
-    constants: tuple[FloatArray, ...],
-    elements: int,
-) -> _Blocks:
-    shape, size = arrays[0].shape, arrays[0].size
-    if all(array.flags.c_contiguous for array in arrays):
-        flat = [array.reshape(-1) for array in arrays]
-        filled = [filled_block(value.item(), value.dtype, elements) for value in constants]
-        return _FlatBlocks(kernel, flat, filled, size, elements, elements)
-    axis = int(np.argmax(shape))
-    length, before = shape[axis], (slice(None),) * axis
-    across = max(1, size // max(1, length))
-    step = max(1, elements // across)
-    return _AxisBlocks(kernel, arrays, constants, before, length, step, step * across)
+def _laid_out_like(x: FloatArray, room: FloatArray) -> FloatArray:
+    """Room for a block of x, its axes in the order in which those of x lie in memory.
+
+    As `np.empty_like` has them: of two nan NumPy's loops keep one or the other by the strides.
+    """
+    order = sorted(range(x.ndim), key=lambda axis: -abs(x.strides[axis]))
+    packed = room[:, : x.size].reshape(len(room), *[x.shape[axis] for axis in order])
+    return packed.transpose(0, *[1 + order.index(axis) for axis in range(x.ndim)])

@@ -61,10 +61,8 @@ from numpy import (
 from numpy.typing import NDArray
 
 from ckptcli.backends.host_copy import HostCopy
+from ckptcli.backends.numpy_erf import erf as erf, gelu as gelu, gelu_gradient as gelu_gradient
 from ckptcli.backends.numpy_special import (
-    erf as erf,
-    gelu as gelu,
-    gelu_gradient as gelu_gradient,
     relu as relu,
     relu_gradient as relu_gradient,
     sigmoid as sigmoid,
