@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 from ckptcli import units
 from ckptcli.cli.plan_files import file_of
-from ckptcli.cli.plan_limits import budget_of, has_limit, optimizer_notes, program_limit
+from ckptcli.cli.plan_limits import (
+    budget_of,
+    device_bytes,
+    has_limit,
+    optimizer_notes,
+    program_limit,
+)
 from ckptcli.cli.plan_moves import moving_of
 from ckptcli.cli.subjects.base import Planned
 from ckptcli.errors import UsageError
@@ -49,7 +55,9 @@ def planned_workload(options: PlanOptions, line: Line, engines: Sequence[Engine]
             "give --budget SIZE, --device-memory SIZE or --pareto for the program of --workload, "
             "or --graph FILE",
         )
-    # What moving costs is refused before anything is recorded.
+    # What is no limit and what moving costs is refused before anything is recorded.
+    budget_of(options.problem.budget_text)
+    device_bytes(options)
     moving_of(options, asked.cost_name or ("time" if asked.pareto else "flops"))
     workloads = open_programs(options.program, options.workload, options.memory)
     notes = program_notes(line, workloads)
