@@ -264,6 +264,7 @@ def test_every_command_of_the_readme_works(command: str, tmp_path: Path) -> None
         text=True,
         encoding="utf-8",
         cwd=ROOT,
+        env={**os.environ, "CKPT_REPS": "3"},  # where none are named: that it works is asked
         timeout=300,
     )
     assert (done.returncode, "Traceback" in done.stderr) == (0, False)
