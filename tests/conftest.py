@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import signal
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
@@ -41,8 +42,29 @@ def frozen_objects() -> None:
     With two thousand tests and three array libraries in memory each took a quarter of a second.
     What was asked before, by a file that measures while it is collected, is asked again.
     """
+    _freeze()
+
+
+@pytest.fixture(autouse=True)
+def frozen_library(request: pytest.FixtureRequest) -> None:
+    """Nor go through a library again that a test of this file has loaded."""
+    if len(sys.modules) - _frozen_modules > LIBRARY and NOT_FROZEN not in request.fixturenames:
+        _freeze()
+
+
+LIBRARY = 100
+"""So many modules more are one."""
+
+NOT_FROZEN = "nothing_set_aside"
+
+_frozen_modules = 0
+
+
+def _freeze() -> None:
+    global _frozen_modules
     gc.collect()
     gc.freeze()
+    _frozen_modules = len(sys.modules)
     if not caller_has_frozen():
         caller_has_frozen.cache_clear()
 
