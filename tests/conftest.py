@@ -92,6 +92,32 @@ def _without_process(network: PeerNetwork, compiled: Compiled) -> Compiled:
     return replace(compiled, why_no_process="left out of this test")
 
 
+@pytest.fixture(scope="session")
+def programs_folder(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Of this process of pytest alone: JAX writes a file while another process may read it."""
+    return str(tmp_path_factory.mktemp("programs"))
+
+
+@pytest.fixture(autouse=True)
+def compiled_once(request: pytest.FixtureRequest, programs_folder: str) -> None:
+    """Let JAX compile equal programs once in all that this process runs of the tests.
+
+    But for what moves a program to a process of its own, as every command in a process does: JAX
+    cannot pack a second time what it has read from a file.
+    """
+    if sys.modules.get("jax") is None:
+        return
+    import jax
+    from jax.experimental.compilation_cache.compilation_cache import reset_cache
+
+    folder = None if request.node.get_closest_marker("fresh_process") else programs_folder
+    if jax.config.jax_compilation_cache_dir != folder:
+        jax.config.update("jax_compilation_cache_dir", folder)
+        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
+        jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
+        reset_cache()
+
+
 @pytest.fixture
 def no_collector() -> Iterator[None]:
     """What is released is released by its last reference."""
