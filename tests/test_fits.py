@@ -409,6 +409,7 @@ def test_the_time_is_told_by_law(capsys: pytest.CaptureFixture[str]) -> None:
     assert "extrapolated" in screen
 
 
+@pytest.mark.slow
 def test_a_column_without_a_time_is_left_out_and_a_size_in_bytes_is_told_once(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

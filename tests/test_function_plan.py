@@ -123,6 +123,7 @@ def test_a_search_is_bounded_and_says_what_it_passed_over() -> None:
 
 
 @NEEDS_JAX
+@pytest.mark.slow
 def test_operations_are_those_of_the_shapes() -> None:
     import jax
     import jax.numpy as jnp
@@ -279,7 +280,9 @@ def test_checkpoints_of_its_own_are_a_candidate_without_code(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--pareto", "--blocks", "nope"), "calls no function `nope`"),
+        pytest.param(
+            ("--pareto", "--blocks", "nope"), "calls no function `nope`", marks=pytest.mark.slow
+        ),
         ((), "there is nothing to plan for --function net.py:make"),
         (("--pareto", "--engine", "jax-eager"), "is for what XLA compiles"),
         (("--pareto", "--graph", "dag.json"), "--function net.py:make and --graph are two"),

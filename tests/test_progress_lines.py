@@ -11,6 +11,7 @@ from ckptcli.profiling.profile import profile
 from ckptcli.report.console import render_run
 from ckptcli.report.progress_lines import Shown, new_lines, row_lines
 from ckptcli.report.screen import Screen
+from ckptcli.workloads.silu import SiluWorkload
 from tests.records import balanced_record, engine_row, none_record, run_record
 
 NONE_HEAD = [
@@ -82,7 +83,7 @@ def test_memory_is_told_before_anything_is_timed() -> None:
         assert all(row.memory is not None for row in record.rows)
         seen.append((len(record.rows), record.rounds))
 
-    profile("silu", ["none", "balanced"], plan=Plan(2, 1), finished=finished)
+    profile(SiluWorkload(2, 8), ["none", "balanced"], plan=Plan(2, 1), finished=finished)
     assert seen == [(1, 0), (2, 0), (2, 0), (2, 1), (2, 2)]
 
 
