@@ -187,7 +187,7 @@ def test_a_slow_first_round_among_equal_ones() -> None:
 def test_a_wide_spread() -> None:
     wide = [0.100, 0.080, 0.085, 0.090, 0.095, 0.105, 0.110, 0.115, 0.120]
     warning = the_only(of_times(wide))
-    assert warning.startswith("balanced: the middle half of the times spreads over 20% of the med")
+    assert warning.startswith("balanced: the middle half of the times spreads over 20 % of the me")
     assert "close other programs, fix the clock rate, or use more --reps" in warning
     assert of_times([0.1 + 0.45 * (t - 0.1) for t in wide]) == [], "9 % is usual"
 
