@@ -119,9 +119,20 @@ def _digits(value: float) -> int:
     return math.floor(math.log10(value))
 
 
-def count(number: int, noun: str) -> str:
-    """`1 round`, `2 rounds`."""
-    return f"{number} {noun}{'' if number == 1 else 's'}"
+def count(number: float, noun: str, figure: str | None = None) -> str:
+    """`1 round`, `2 processes`, `11 units of memory`; the figure where it is written otherwise."""
+    return f"{number if figure is None else figure} {noun if number == 1 else plural(noun)}"
+
+
+def plural(noun: str) -> str:
+    """`rounds`, `processes`; of a phrase what stands before `of` or `above`, `units of memory`."""
+    head = re.split(" (?:of|above) ", noun, maxsplit=1)[0]
+    return f"{head}{'es' if head.endswith('s') else 's'}{noun[len(head) :]}"
+
+
+def are(number: int) -> str:
+    """What goes with so many: `1 of 3 is`, `2 of 3 are`."""
+    return "is" if number == 1 else "are"
 
 
 def some(names: Sequence[str], most: int) -> str:

@@ -159,7 +159,7 @@ def test_everything_is_retrieved_in_the_order_of_the_operands(given: int) -> Non
     [
         (((1, 2, 3), (1, 8, 2, 2), (1, 2, 2, 2)), {}, "rank 4"),
         (((1, 2, 3, 3), (1, 7, 2, 2), (1, 2, 2, 2)), {}, r"offset must have shape \[1, 8, 2, 2\]"),
-        (((1, 2, 3, 3), (1, 8, 2, 2), (1, 1, 2, 2)), {}, "do not fit the weight"),
+        (((1, 2, 3, 3), (1, 8, 2, 2), (1, 1, 2, 2)), {}, "not fit 2 channels in 1 group"),
         (((1, 3, 3, 3), (1, 8, 2, 2), (1, 3, 2, 2)), {"offset_groups": 2}, "offset group"),
         (((1, 2, 3, 3), (1, 8, 2, 2), (1, 2, 4, 4)), {}, "does not fit"),
         (

@@ -51,7 +51,7 @@ BAD: dict[str, tuple[str, str]] = {
     "no ops": ('{"root": 0}', "a case is an object with a list `ops`"),
     "ops that are no list": ('{"ops": 3}', "a case is an object with a list `ops`"),
     "an empty list": ('{"ops": []}', "`ops` is empty"),
-    "a root that is too large": (case_of(root=1), "root 1 is not the index of one of 1 ops"),
+    "a root that is too large": (case_of(root=1), "root 1 is not an index into the list of 1 op"),
     "a negative root": (case_of(root=-1), "root -1 is not"),
     "a root that is null": (case_of(root=None), "root null is not"),
     "a root that is true": (case_of({"op": "sin", "in": [0]}, root=True), "root true is not"),
@@ -158,7 +158,7 @@ BAD: dict[str, tuple[str, str]] = {
     "a shape of text": (leaf_case(data=[1], shape=["1"]), "op 0: `shape` of `leaf` must be a list"),
     "a shape of another size": (
         leaf_case(data=[1], shape=[2]),
-        "op 0: 1 numbers do not fill shape",
+        "op 0: shape [2] is not filled by 1 number",
     ),
     "a shape of 100 dims": (leaf_case(data=[1], shape=[1] * 100), "op 0: shape [1, 1, 1"),
     "a req that is a number": (leaf_case(data=[1], req=1), "op 0: `req` must be true or false"),

@@ -30,6 +30,7 @@ from ckptcli.measure.run_pairs import (
     refuse_other_workload,
 )
 from ckptcli.measure.statistics import Ratio
+from ckptcli.units import count
 
 FEWEST_PROCESSES = 2
 ENOUGH_PROCESSES = 5
@@ -192,8 +193,9 @@ def _process_caps(base: int, new: int) -> list[str]:
     if min(base, new) >= FEWEST_PROCESSES:
         return []
     return [
-        f"the base has samples of {_processes(base)}, the new run of {_processes(new)}, and times "
-        f"differ from process to process; make both with `{_ADVICE}`"
+        f"the base has samples of {count(base, 'process')}, the new run of "
+        f"{count(new, 'process')}, and times differ from process to process; make both with "
+        f"`{_ADVICE}`"
     ]
 
 
@@ -201,13 +203,9 @@ def _process_notes(base: int, new: int) -> list[str]:
     if not FEWEST_PROCESSES <= min(base, new) < ENOUGH_PROCESSES:
         return []
     return [
-        f"samples of {_processes(min(base, new))} say little about how processes differ: a "
+        f"samples of {count(min(base, new), 'process')} say little about how processes differ: a "
         f"difference may be theirs; `{_ADVICE}` is safer"
     ]
-
-
-def _processes(count: int) -> str:
-    return f"{count} process{'' if count == 1 else 'es'}"
 
 
 _ADVICE = f"--processes {ENOUGH_PROCESSES}"

@@ -24,6 +24,7 @@ from typing import Any
 from ckptcli.measure.fields import Count, Positive, Seconds, derived
 from ckptcli.measure.statistics import median_interval, paired_ratio
 from ckptcli.measure.subject import Subject, micro_batches_of, step_of
+from ckptcli.units import count
 
 Clock = Callable[[], float]
 """Seconds from an arbitrary start."""
@@ -166,7 +167,7 @@ def _reason_to_stop(rounds: Rounds, plan: Plan, base: str, elapsed_s: float) -> 
     """Why no further round is needed; None if one is."""
     done = len(rounds.counted(base))
     if plan.reps is not None:
-        return f"{done} round{'' if done == 1 else 's'}, as asked" if done >= plan.reps else None
+        return f"{count(done, 'round')}, as asked" if done >= plan.reps else None
     if done in LOOKS and done >= plan.least and _narrow_enough(rounds, base):
         return f"every interval within 1 % after {done} rounds"
     if done >= LOOKS[-1]:

@@ -58,7 +58,7 @@ class UserFunction:
     def title(self) -> str:
         """`FILE.py:MAKE, 1,234 numbers in 4 arrays`."""
         size = sum(int(self.leaves[position].size) for position in self.parameters)
-        numbers = "1 number" if size == 1 else f"{size:,} numbers"
+        numbers = count(size, "number", f"{size:,}")
         return f"{self.text}, {numbers} in {count(len(self.parameters), 'parameter')}"
 
     def parameter_leaves(self) -> list[Any]:

@@ -27,6 +27,7 @@ from ckptcli.peers.torch_loss import loss_and_terms, tensors_in, users_loss
 from ckptcli.peers.torch_optimizer import StepOptimizer
 from ckptcli.peers.torch_own import without_own_checkpoints
 from ckptcli.peers.torch_storages import storage_key, storages
+from ckptcli.units import count
 
 SMALLER = "make the module or its input smaller"
 
@@ -65,9 +66,9 @@ class UserModule:
     @property
     def title(self) -> str:
         """`FILE.py:MAKE, depth = 4, Net with 1,234 parameters`."""
-        count = sum(parameter.numel() for parameter in self.module.parameters())
+        size = sum(parameter.numel() for parameter in self.module.parameters())
         keywords = [f"{name} = {shown_keyword(v)}" for name, v in self.request.keywords.items()]
-        module = f"{type(self.module).__name__} with {count:,} parameters"
+        module = f"{type(self.module).__name__} with {count(size, 'parameter', f'{size:,}')}"
         return ", ".join([self.text, *keywords, module])
 
     def named_parameters(self) -> list[tuple[str, torch.nn.Parameter]]:

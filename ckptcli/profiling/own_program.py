@@ -25,6 +25,7 @@ from ckptcli.profiling.device_memory import check_limit
 from ckptcli.profiling.divergence import loss_warning
 from ckptcli.profiling.out_of_memory import PassOutOfMemory
 from ckptcli.profiling.rows import passes_of
+from ckptcli.units import are, count
 from ckptcli.version import VERSION
 
 REFERENCE = "none"
@@ -161,5 +162,6 @@ def divergence(name: str, values: Values, parameters: Sequence[str]) -> Iterator
         if not np.isfinite(gradient).all()
     ]
     if paths:
-        count = f"{len(paths)} of {len(values.gradients)} gradients"
-        yield f"{name}: {count} are not finite, among them that of `{paths[0]}`"
+        share = f"{len(paths)} of {count(len(values.gradients), 'gradient')}"
+        which = f"{'that' if len(paths) == 1 else 'among them that'} of `{paths[0]}`"
+        yield f"{name}: {share} {are(len(paths))} not finite, {which}"

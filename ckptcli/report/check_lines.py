@@ -16,7 +16,7 @@ from ckptcli.measure.function_check import Compiled
 from ckptcli.measure.row import Agreement
 from ckptcli.measure.wrong_values import EquationValue, WrongValue
 from ckptcli.report.state_lines import state_lines
-from ckptcli.units import count
+from ckptcli.units import are, count
 
 LABEL = 20
 HANG = 22
@@ -85,7 +85,7 @@ def _gradients(found: Check) -> Iterator[str]:
     """Bits where they are compared, sizes where that says more, and what differs."""
     if found.by_bits or _is_by_spread(found):
         same = found.gradients - len(found.gradients_apart)
-        yield f"{same} of {found.gradients} are `none`'s, {_measure(found)}"
+        yield f"{same} of {found.gradients} {are(same)} `none`'s, {_measure(found)}"
     if found.gradients_apart or not found.by_bits:
         yield from (_beside(known, found) for known in found.agreements)
     yield from _wrong_gradients(found)
@@ -187,7 +187,7 @@ def _compared(found: Check, compared: int) -> str:
         same = compared - len(found.wrong_values)
     inside = f" in {made}" if made else ""
     if found.sites is None:
-        return f"{same} of {compared}{inside} are the forward's, {_measure(found)}"
+        return f"{same} of {compared}{inside} {are(same)} the forward's, {_measure(found)}"
     return (
         f"op by op {same} of {compared} that are seen in both passes are the forward's, bit for "
         f"bit ({count(found.sites, 'equation')} inside checkpoints)"

@@ -20,7 +20,7 @@ def run_line(name: str, record: RunRecord) -> str:
     origin = origin_line(record)
     return (
         f"{name}: {heading(record)}; {units.count(record.rounds, 'round')} in "
-        f"{_processes(record.processes)}{partial}; ckpt {record.version}"
+        f"{units.count(record.processes, 'process')}{partial}; ckpt {record.version}"
         f"{f'; {origin}' if origin else ''}"
     )
 
@@ -168,7 +168,3 @@ def _method(comparison: RunComparison) -> str:
         f"{comparison.threshold * 100:g} % is `same`; verdicts corrected for "
         f"{units.count(comparison.comparisons, 'comparison')}"
     )
-
-
-def _processes(count: int) -> str:
-    return f"{count} process{'' if count == 1 else 'es'}"

@@ -60,7 +60,9 @@ def _graph_size(
     leaves = sum(event.op is None for event in created)
     steps = 0 if started is None else started.n_steps
     return (
-        f"graph: {len(created)} nodes, {leaves} of them leaves; {steps} backward steps; "
+        f"graph: {units.count(len(created), 'node')}, {leaves} of them "
+        f"{'a leaf' if leaves == 1 else 'leaves'}; "
+        f"{units.count(steps, 'backward step')}; "
         f"strategy {strategy}"
     )
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 
 from ckptcli.events import Event, NodeCreated, Retrieved, Visited
+from ckptcli.units import count
 
 
 def log_diff(
@@ -31,7 +32,8 @@ def log_diff(
         )
         yield line if _nodes(one) == _nodes(other) else f"{line}  {_way(one, other)}"
     same = sum(_asked(one) == _asked(other) for one, other in pairs)
-    yield f"{same} of {len(pairs)} retrievals ask for the same value in the same order"
+    every = count(len(pairs), "retrieval")
+    yield f"{same} of {every} {'asks' if same == 1 else 'ask'} for the same value in the same order"
 
 
 _Entry = tuple[Retrieved, list[int]]

@@ -62,7 +62,7 @@ def _in_short(summary: Summary) -> Iterator[str]:
 
 def _answer(plan: Plan) -> str:
     """`dag of 72 nodes within 11 units of memory: cost 2363, peak 11, by exact`."""
-    allowed = "" if plan.budget is None else f" within {_figure(plan.budget)} {plan.problem.unit}"
+    allowed = "" if plan.budget is None else f" within {_budget(plan.budget, plan.problem.unit)}"
     if not plan.feasible:
         return f"{plan.problem.title}{allowed}: no plan was found"
     found = f"cost {_figure(plan.cost)}, peak {_figure(plan.peak)}"
@@ -100,6 +100,10 @@ def _least(plan: Plan) -> Iterator[str]:
     least = f"no plan takes less than {_figure(floor.bytes)}"
     needs = f"`{floor.where}` needs {_listed(floor.values)} together{beside}"
     yield f"{least}: {needs}" if floor.values else least
+
+
+def _budget(budget: Number, unit: str) -> str:
+    return units.count(budget, unit, _figure(budget))
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -130,11 +130,11 @@ def _workspace(choice: Choice) -> str:
 def _host_sentence(choice: Choice) -> str:
     """What is on the host, and the price."""
     moving, plan, cost = choice.problem.moving, choice.plan, choice.problem.cost_name
+    noun = "operation" if cost == "flops" else "op"
     price = (
         f"goes at {1e-9 / moving.byte_cost:g} GB/s"
         if cost == "time"
-        else f"costs {moving.byte_cost:g} {'operation' if cost == 'flops' else 'op'}"
-        f"{'' if moving.byte_cost == 1 else 's'} a byte"
+        else f"costs {units.count(moving.byte_cost, noun, f'{moving.byte_cost:g}')} a byte"
     )
     used = f"at most {units.exact_size(plan.host)}" if plan.host else "nothing"
     allowed = units.size(moving.host_bytes)
@@ -176,7 +176,7 @@ def _floor_sentence(floor: Floor) -> str:
 
 def _measured(choice: Choice, measured: Measured) -> str:
     plan = choice.plan
-    same = "as predicted" if measured.peak_bytes == plan.peak else f"predicted {plan.peak} bytes"
+    same = _beside_predicted(measured.peak_bytes, plan.peak)
     beside = ""
     if choice.time_s:
         beside = f" a pass, {measured.time_s / choice.time_s:.2f} times the predicted"
@@ -198,8 +198,14 @@ def _on_host(choice: Choice, measured: Measured) -> str:
     if not choice.problem.moving.host_bytes:
         return ""
     host_bytes, predicted = measured.host_bytes, choice.plan.host
-    same = "as predicted" if host_bytes == predicted else f"predicted {predicted} bytes"
+    same = _beside_predicted(host_bytes, predicted)
     return f"; on the host {units.exact_size(host_bytes)}, {same}"
+
+
+def _beside_predicted(measured: int | None, predicted: Number | None) -> str:
+    if predicted is None or measured == predicted:
+        return "as predicted"
+    return f"predicted {units.count(predicted, 'byte')}"
 
 
 def _share(cost: Number, choice: Choice) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from ckptcli.measure.sort_cost import SortCost
+from ckptcli.units import count, plural
 
 MOST_WRITTEN = 10**15
 """A count above this is told by its power of ten."""
@@ -35,8 +36,9 @@ def sort_object(cost: SortCost | None) -> dict[str, object]:
     return {"rule": "before-5679", **counts, "words": sort_line(cost)}
 
 
-def _counted(count: int, noun: str) -> str:
+def _counted(number: int, noun: str) -> str:
     """`1 visit`, `65,566 visits`, `about 10^3010 visits`."""
-    if count > MOST_WRITTEN:
-        return f"about 10^{round((count.bit_length() - 1) * math.log10(2.0))} {noun}s"
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+    if number > MOST_WRITTEN:
+        power = round((number.bit_length() - 1) * math.log10(2.0))
+        return f"about 10^{power} {plural(noun)}"
+    return count(number, noun, f"{number:,}")

@@ -121,7 +121,5 @@ def sentences(sweep: SweepResult) -> Iterator[str]:
 def heading(sweep: SweepResult) -> str:
     """What was swept over, and how far it came."""
     done = len(sweep.with_status("measured"))
-    whole = "" if done == len(sweep.points) else f" of {len(sweep.points)}"
-    return (
-        f"{sweep.title}: {done}{whole} points" if whole or done != 1 else f"{sweep.title}: 1 point"
-    )
+    part = "" if done == len(sweep.points) else f"{done} of "
+    return f"{sweep.title}: {part}{units.count(len(sweep.points), 'point')}"

@@ -14,6 +14,7 @@ from ckptcli.autodiff.ops import OPERATIONS
 from ckptcli.checkpoint.strategies.registry import parse_strategy
 from ckptcli.errors import GraphFileError, UnknownNameError, UsageError
 from ckptcli.options.workload import WorkloadOptions
+from ckptcli.units import count
 from ckptcli.workloads.base import Workload
 from ckptcli.workloads.graph_case import GraphCase, OpCall, signature_of
 from ckptcli.workloads.graph_values import Misfit, argument, is_index, number_array, shown
@@ -138,7 +139,8 @@ def _case(path: str, line: int, index: int, fields: Any) -> GraphCase:
     root = fields.get("root", len(calls) - 1)
     if not is_index(root) or root >= len(calls):
         raise GraphFileError(
-            f"{place}: root {shown(root)} is not the index of one of {len(calls)} ops"
+            f"{place}: root {shown(root)} is not an index into the list of "
+            f"{count(len(calls), 'op')}"
         )
     return GraphCase(place, index, tuple(calls), root, _strategy(place, fields.get("strategy")))
 
@@ -223,7 +225,8 @@ def _shaped(place: str, data: Any, shape: Any) -> Any:
             f"{place}: `shape` of `leaf` must be a list of sizes, got {shown(shape)}"
         )
     if math.prod(shape) != data.size:
-        raise GraphFileError(f"{place}: {data.size} numbers do not fill shape {shown(shape)}")
+        numbers = count(data.size, "number")
+        raise GraphFileError(f"{place}: shape {shown(shape)} is not filled by {numbers}")
     try:
         return data.reshape(shape)
     except ValueError as error:  # more dims than an array can have

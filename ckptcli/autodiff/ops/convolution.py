@@ -25,6 +25,7 @@ from ckptcli.autodiff.tensor import Tensor
 from ckptcli.autodiff.windows import Window, fold, pad, windows
 from ckptcli.errors import ShapeError
 from ckptcli.graph import Bound
+from ckptcli.units import count
 
 X_TRACKED, WEIGHT_TRACKED, BIAS_TRACKED = 1, 2, 4
 
@@ -199,7 +200,8 @@ def check_channels(channels: int, weight_channels: int, outputs: int, geometry: 
     """
     groups = geometry.groups
     if groups < 1 or channels != weight_channels or channels % groups or outputs % groups:
-        raise ValueError(f"{channels} channels do not fit the weight in {groups} group(s)")
+        parts = count(groups, "group")
+        raise ValueError(f"the weight does not fit {count(channels, 'channel')} in {parts}")
 
 
 def _flops(operands: Sequence[Shape], output: Shape) -> int:

@@ -35,6 +35,7 @@ from ckptcli.autodiff.tensor import Tensor
 from ckptcli.autodiff.windows import pad
 from ckptcli.errors import ShapeError
 from ckptcli.graph import Bound
+from ckptcli.units import count
 
 MARGIN = 2
 """Zeros on each side of x, so that both neighbours of a place outside are zeros."""
@@ -183,7 +184,8 @@ def _check(x: Any, offset: Any, weight: Any, mask: Any, how: Deformation) -> Non
     geometry, groups, kernel = how.geometry, how.offset_groups, weight.shape[2:]
     check_channels(x.shape[1], weight.shape[1] * geometry.groups, weight.shape[0], geometry)
     if groups < 1 or x.shape[1] % groups:
-        raise ValueError(f"{x.shape[1]} channels do not fit {groups} offset group(s)")
+        parts = count(groups, "offset group")
+        raise ValueError(f"{parts} cannot share {count(x.shape[1], 'channel')}")
     elements = groups * math.prod(kernel)
     places = places_of(x.shape[2:], kernel, geometry)
     for name, array, channels in (("offset", offset, 2 * elements), ("mask", mask, elements)):

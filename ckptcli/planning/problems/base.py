@@ -20,7 +20,7 @@ class Problem(Protocol):
 
     Attributes:
         kind: what files call it.
-        unit: what a budget for it counts, in a sentence: "units of memory", "slots".
+        unit: what a budget for it counts, in a sentence, one of it: "unit of memory", "slot".
     """
 
     kind: ClassVar[str]

@@ -15,6 +15,7 @@ from typing import ClassVar
 
 from ckptcli.planning.problems.base import Number, reads
 from ckptcli.planning.problems.fields import Fields
+from ckptcli.units import count
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +39,7 @@ class ChainProblem:
     ob: tuple[int, ...]
 
     kind: ClassVar[str] = "chain"
-    unit: ClassVar[str] = "units of memory"
+    unit: ClassVar[str] = "unit of memory"
 
     @property
     def stages(self) -> int:
@@ -58,7 +59,7 @@ class ChainProblem:
     @property
     def title(self) -> str:
         """`chain of 6 stages`."""
-        return f"chain of {self.stages} stage{'' if self.stages == 1 else 's'}"
+        return f"chain of {count(self.stages, 'stage')}"
 
 
 @reads("chain")

@@ -17,6 +17,7 @@ from typing import Any, ClassVar
 
 from ckptcli.planning.problems.base import Number, reads
 from ckptcli.planning.problems.fields import Fields, cost_of, name_of, shown, size_of
+from ckptcli.units import count
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +56,7 @@ class DagProblem:
     once: frozenset[int] = frozenset()
 
     kind: ClassVar[str] = "dag"
-    unit: ClassVar[str] = "units of memory"
+    unit: ClassVar[str] = "unit of memory"
 
     @property
     def needed(self) -> list[int]:
@@ -74,7 +75,7 @@ class DagProblem:
     @property
     def title(self) -> str:
         """`dag of 72 nodes`."""
-        return f"dag of {len(self.nodes)} node{'' if len(self.nodes) == 1 else 's'}"
+        return f"dag of {count(len(self.nodes), 'node')}"
 
 
 @reads("dag")

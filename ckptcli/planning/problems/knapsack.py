@@ -11,6 +11,7 @@ from typing import ClassVar
 
 from ckptcli.planning.problems.base import Number, reads
 from ckptcli.planning.problems.fields import Fields
+from ckptcli.units import count
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +22,7 @@ class KnapsackProblem:
     runtime: tuple[Number, ...]
 
     kind: ClassVar[str] = "knapsack"
-    unit: ClassVar[str] = "units of memory"
+    unit: ClassVar[str] = "unit of memory"
 
     @property
     def base_cost(self) -> Number:
@@ -31,7 +32,7 @@ class KnapsackProblem:
     @property
     def title(self) -> str:
         """`knapsack of 3 items`."""
-        return f"knapsack of {len(self.memory)} item{'' if len(self.memory) == 1 else 's'}"
+        return f"knapsack of {count(len(self.memory), 'item')}"
 
 
 @reads("knapsack")

@@ -21,6 +21,7 @@ from ckptcli.planning.tape.moving import NOTHING_MOVES, Moving
 from ckptcli.planning.tape.player import Player
 from ckptcli.planning.tape.profile import TapeProfile
 from ckptcli.planning.tape.schedule import Schedule
+from ckptcli.units import count
 
 COSTS: dict[str, Callable[[CostNode], Number]] = {
     "flops": lambda node: node.flops,
@@ -51,7 +52,7 @@ class ProgramProblem:
     moving: Moving = NOTHING_MOVES
 
     kind: ClassVar[str] = "program"
-    unit: ClassVar[str] = "bytes above parameters and input"
+    unit: ClassVar[str] = "byte above parameters and input"
 
     @property
     def cost_name(self) -> str:
@@ -71,7 +72,7 @@ class ProgramProblem:
     @property
     def title(self) -> str:
         """`n = 64, layers = 8 (23 values)`."""
-        return f"{self.graph.title} ({len(self.model.values)} values)"
+        return f"{self.graph.title} ({count(len(self.model.values), 'value')})"
 
     @cached_property
     def once_time_s(self) -> float | None:

@@ -12,6 +12,7 @@ from typing import ClassVar
 
 from ckptcli.planning.problems.base import Number, reads
 from ckptcli.planning.problems.fields import Fields
+from ckptcli.units import count
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +31,7 @@ class StepsProblem:
     read_cost: Number = 0
 
     kind: ClassVar[str] = "steps"
-    unit: ClassVar[str] = "slots"
+    unit: ClassVar[str] = "slot"
 
     @property
     def base_cost(self) -> int:
@@ -40,7 +41,7 @@ class StepsProblem:
     @property
     def title(self) -> str:
         """`10 steps`."""
-        return f"{self.n} step{'' if self.n == 1 else 's'}"
+        return count(self.n, "step")
 
 
 @reads("steps")

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from ckptcli.planning.tape.cost_graph import ApplyOp, CostGraph, DrawLeaf, MakeLeaf
+from ckptcli.units import count
 
 
 class Made(NamedTuple):
@@ -53,7 +54,7 @@ def first_difference(planned: Sequence[Made], found: Sequence[Made]) -> str:
         if there != here:
             return f"node {position} is {_words(here)}, and {_words(there)} in the plan"
     if len(planned) != len(found):
-        return f"it has {len(found)} nodes, and the plan is for {len(planned)}"
+        return f"it has {count(len(found), 'node')}, and the plan is for {len(planned)}"
     return ""
 
 

@@ -26,7 +26,7 @@ def schedule_reasons(problem: ProgramProblem, schedule: Schedule) -> Iterator[st
     """A line a value that is held or moved, and one for all that is computed again."""
     again = list(schedule.computations())
     if not again and not schedule.moved:
-        yield f"every value is held, {len(schedule.held)} of them; nothing is computed again"
+        yield f"every value is held, {len(schedule.held)} in all; nothing is computed again"
         return
     yield from _held_reasons(problem, schedule)
     yield from _moved_reasons(problem, schedule)
@@ -119,4 +119,4 @@ _UNITS = {"flops": "operation", "count": "op"}
 
 
 def _in_unit(cost: Number, unit: str) -> str:
-    return f"{cost:,} {_UNITS[unit]}{'' if cost == 1 else 's'}"
+    return units.count(cost, _UNITS[unit], f"{cost:,}")

@@ -44,7 +44,7 @@ def _strip(index: int, name: str, trace: Trace) -> Markup:
     counts = Counter(node.fate for node in nodes)
     ordered = [fate for fate in dict.fromkeys([*FATES, *counts]) if counts[fate]]
     text = ", ".join(_counted(counts[fate], fate) for fate in ordered)
-    cut = "" if counts["output"] else f"; the first {len(nodes)} nodes"
+    cut = "" if counts["output"] else f"; the first {units.count(len(nodes), 'node')}"
     return joined(
         [
             element(

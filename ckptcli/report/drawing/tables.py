@@ -14,6 +14,7 @@ from ckptcli.report.drawing.markup import Markup, below, element, joined
 from ckptcli.report.drawing.style import series_class
 from ckptcli.report.log import burn_line
 from ckptcli.report.looks import WORDS
+from ckptcli.units import count
 
 
 def word(text: str) -> Markup:
@@ -74,7 +75,9 @@ def log_details(record: RunRecord) -> Markup:
     return joined(
         element(
             "details",
-            element("summary", f"{record.label(row)}: {len(trace.retrievals)} values retrieved"),
+            element(
+                "summary", f"{record.label(row)}: {count(len(trace.retrievals), 'value')} retrieved"
+            ),
             element("pre", below(log_lines(trace)) or "nothing to retrieve"),
         )
         for row, trace in record.rows_with_trace

@@ -314,10 +314,10 @@ def _bottom(chart: TimelineChart, height: float) -> Iterator[Markup]:
     y, box, span = height - 26, chart.box, chart.span
     if span.forward:
         middle = (box.left + chart.border_x) / 2
-        yield words(middle, y, f"forward, {span.forward} ops", text_anchor="middle")
+        yield words(middle, y, f"forward, {units.count(span.forward, 'op')}", text_anchor="middle")
     if span.backward:
         middle = (chart.border_x + box.right) / 2
-        yield words(middle, y, f"backward, {_backward_ops(chart)} ops", text_anchor="middle")
+        yield words(middle, y, f"backward, {_backward_ops(chart)}", text_anchor="middle")
     yield words(
         (box.left + box.right) / 2,
         y + 18,
@@ -328,7 +328,7 @@ def _bottom(chart: TimelineChart, height: float) -> Iterator[Markup]:
 
 
 def _backward_ops(chart: TimelineChart) -> str:
-    """`13`, or `13 to 20` where the strategies differ."""
+    """`13 ops`, or `13 to 20 ops` where the strategies differ."""
     ends = [
         max(
             (
@@ -340,7 +340,8 @@ def _backward_ops(chart: TimelineChart) -> str:
         )
         for i in range(len(chart.lines))
     ]
-    return str(ends[0]) if len(set(ends)) == 1 else f"{min(ends)} to {max(ends)}"
+    most, least = max(ends), min(ends)
+    return units.count(most, "op", None if most == least else f"{least} to {most}")
 
 
 def _slot(slot: Slot, chart: TimelineChart, nodes: Sequence[Nodes]) -> Markup:

@@ -19,6 +19,7 @@ from ckptcli.sweep.engines.local import cores
 from ckptcli.sweep.measuring import measure_point
 from ckptcli.sweep.outcome import Outcome
 from ckptcli.sweep.tasks import Task
+from ckptcli.units import count
 
 RESOURCE = "measure"
 CONNECT_S = 10.0
@@ -76,7 +77,7 @@ class DaskEngine:
 
     def _gone(self, left: int) -> CkptError:
         return CkptError(
-            f"the scheduler of Dask is gone, and {left} points are left",
+            f"the scheduler of Dask is gone before {count(left, 'point')}",
             "start it again and repeat the command: what is kept is not measured again",
         )
 
