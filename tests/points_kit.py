@@ -10,7 +10,7 @@ from ckptcli.backends import open_backend
 from ckptcli.backends.base import Backend
 from ckptcli.checkpoint.strategies.registry import parse_strategy
 from ckptcli.measure.rounds import Plan
-from ckptcli.profiling.points import Planned, Surroundings
+from ckptcli.profiling.points import ProgramPoint, Surroundings
 from ckptcli.workloads.base import Workload
 from ckptcli.workloads.silu import SiluWorkload
 
@@ -36,8 +36,8 @@ def surroundings(backend: Backend | None = None, **changes: Any) -> Surroundings
 
 def planned(
     open: Callable[[int], Workload] = lambda layers: SiluWorkload(layers, 8),
-) -> list[Planned]:
+) -> list[ProgramPoint]:
     def opener(layers: int) -> Opened:
         return lambda: open(layers)
 
-    return [Planned({"layers": layers}, opener(layers)) for layers in LAYERS]
+    return [ProgramPoint({"layers": layers}, opener(layers)) for layers in LAYERS]

@@ -92,7 +92,7 @@ def open_tiny(argument, options):
 """,
     "cli/subjects/abacus.py": """
 from dataclasses import dataclass
-from ckptcli.cli.subjects.base import Planned, Profile
+from ckptcli.cli.subjects.base import PlanAnswer, Profile
 from ckptcli.measure.check import Check, CheckedProgram, WrongGradient
 from ckptcli.measure.difference import Difference
 from ckptcli.measure.saved_list import SavedList, SavedProgram, SavedWords
@@ -134,7 +134,7 @@ class SUBJECT:
         return Beaded(int(options.problem.budget_text))
 
 @dataclass(frozen=True)
-class Beaded(Planned):
+class Beaded(PlanAnswer):
     beads: int
     notes = ("beads may stick",)
 

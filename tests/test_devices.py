@@ -16,7 +16,7 @@ import pytest
 from ckptcli.backends import open_backend, registry
 from ckptcli.backends.base import Backend
 from ckptcli.backends.libraries.cupy_library import CupyLibrary
-from ckptcli.backends.memory import AllocatorPeak, AllocatorUse, MemoryAccount
+from ckptcli.backends.memory import MemoryAccount, PeakReading, UseReading
 from ckptcli.backends.numpy_backend import NumpyBackend
 from ckptcli.backends.registry import ArrayLibrary, DeviceFacts
 from ckptcli.checkpoint.strategies.registry import parse_strategy
@@ -73,8 +73,8 @@ class FakeMemory(MemoryAccount):
     def start_phase(self) -> None:
         self.phases += 1
 
-    def peak(self) -> AllocatorPeak:
-        return AllocatorPeak(1000 * self.phases, 1024 * self.phases, None)
+    def peak(self) -> PeakReading:
+        return PeakReading(1000 * self.phases, 1024 * self.phases, None)
 
 
 class FakeGpu(NumpyBackend):
@@ -257,8 +257,8 @@ class FakeUse(MemoryAccount):
     def peak(self) -> None:
         return None
 
-    def use(self) -> AllocatorUse:
-        return AllocatorUse(1024 * self.phases, 4096)
+    def use(self) -> UseReading:
+        return UseReading(1024 * self.phases, 4096)
 
 
 @pytest.mark.usefixtures("two_gpus")

@@ -11,7 +11,7 @@ from hypothesis import given, strategies as st
 
 from ckptcli.checkpoint.user_keywords import keywords_taken, keywords_written
 from ckptcli.cli.main import run_command
-from ckptcli.cli.sweep_tasks import planned
+from ckptcli.cli.sweep_tasks import sweep_plan
 from ckptcli.errors import UsageError
 from ckptcli.options.commands.sweep import SweepOptions
 from ckptcli.options.keywords import keyword_lists, keyword_texts, keywords_in
@@ -120,11 +120,11 @@ def swept(*texts: str, **values: Any) -> SweepOptions:
 
 
 def points(*texts: str, **values: Any) -> list[dict[str, Any]]:
-    return [dict(task.point) for task in planned(swept(*texts, **values)).tasks]
+    return [dict(task.point) for task in sweep_plan(swept(*texts, **values)).tasks]
 
 
 def test_keywords_are_axes() -> None:
-    plan = planned(swept("depth=2,4", "width=16", "bias=true,false", dtype="float32,float64"))
+    plan = sweep_plan(swept("depth=2,4", "width=16", "bias=true,false", dtype="float32,float64"))
     assert plan.axes == ["dtype", "depth", "bias"]
     assert len(plan.tasks) == 8
     assert plan.tasks[0].point == {"dtype": "float32", "depth": 2, "bias": "true"}
@@ -147,7 +147,7 @@ def test_a_condition_sees_keywords_before_options() -> None:
 
 def test_points_with_the_same_keywords_have_one_key() -> None:
     one, other = (
-        {task.key for task in planned(swept(*texts)).tasks}
+        {task.key for task in sweep_plan(swept(*texts)).tasks}
         for texts in (("depth=2,4", "width=8"), ("width=8", "depth=4,2"))
     )
     assert one == other

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from ckptcli.cli.main import run_command
+from ckptcli.options.optimizers import states_of
 from tests.backend_kit import NEEDS_TORCH
 from tests.test_module_plan import SMALL as MODULES
 
@@ -66,20 +67,15 @@ def test_the_plan_is_that_of_the_budget_that_remains(
 def test_what_an_optimizer_adds_is_what_pytorchs_keeps(name: str, states: int) -> None:
     import torch
 
-    from ckptcli.planning.device_limit import STATES
+    from ckptcli.peers.torch_optimizer import NAMED
 
     weight = torch.nn.Parameter(torch.rand(N, N))
-    make = {
-        "sgd": lambda: torch.optim.SGD([weight], lr=1e-3),
-        "momentum": lambda: torch.optim.SGD([weight], lr=1e-3, momentum=0.9),
-        "adam": lambda: torch.optim.Adam([weight]),
-    }[name]
-    optimizer = make()
+    optimizer = NAMED[name]([weight])
     weight.sum().backward()
     optimizer.step()
     kept = [v for v in optimizer.state[weight].values() if torch.is_tensor(v) and v.dim()]
     assert sum(value.nbytes for value in kept) == states * weight.nbytes
-    assert STATES[name] == states
+    assert states_of(name) == states
 
 
 def test_the_screen_says_what_the_device_has_and_what_remains(

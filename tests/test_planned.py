@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from ckptcli.backends import open_backend
-from ckptcli.checkpoint.planned import Planned
+from ckptcli.checkpoint.planned import PlannedStrategy
 from ckptcli.checkpoint.strategies.base import Strategy
 from ckptcli.checkpoint.strategies.registry import parse_strategy
 from ckptcli.errors import CheckpointError, PlanError, UsageError
@@ -40,8 +40,8 @@ def modelled(graph: CostGraph) -> TapeModel:
     return TapeModel(graph, [node.flops for node in graph.nodes])
 
 
-def planned(graph: CostGraph, schedule: Schedule) -> Planned:
-    return Planned(schedule, program_made(graph), sum(modelled(graph).is_loaded))
+def planned(graph: CostGraph, schedule: Schedule) -> PlannedStrategy:
+    return PlannedStrategy(schedule, program_made(graph), sum(modelled(graph).is_loaded))
 
 
 def schedules(model: TapeModel, seed: int = 0) -> list[Schedule]:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from ckptcli.cli.main import run_command
-from ckptcli.cli.sweep_tasks import planned
+from ckptcli.cli.sweep_tasks import sweep_plan
 from ckptcli.errors import CkptError, UsageError
 from ckptcli.options.commands.run import RunOptions
 from ckptcli.options.commands.sweep import SweepOptions
@@ -74,7 +74,7 @@ def test_a_sweep_takes_what_a_run_takes() -> None:
 
 
 def swept(**values: object) -> list[dict[str, object]]:
-    return [dict(task.point) for task in planned(built(SweepOptions, values)).tasks]
+    return [dict(task.point) for task in sweep_plan(built(SweepOptions, values)).tasks]
 
 
 def test_points_are_the_product_of_all_lists() -> None:
@@ -113,7 +113,7 @@ def test_what_cannot_be_swept_is_refused(values: dict[str, object], message: str
 
 def test_points_that_are_measured_alike_have_one_key() -> None:
     def keys(**values: object) -> list[str]:
-        return [task.key for task in planned(built(SweepOptions, values)).tasks]
+        return [task.key for task in sweep_plan(built(SweepOptions, values)).tasks]
 
     alike = [keys(n="8,16"), keys(n="16,8")[::-1], keys(n="8,16", as_json=True, timeout_s=3.0)]
     assert alike[0] == alike[1] == alike[2]

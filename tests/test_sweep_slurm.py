@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from ckptcli.cli.main import run_command
-from ckptcli.cli.sweep_tasks import planned
+from ckptcli.cli.sweep_tasks import sweep_plan
 from ckptcli.errors import UsageError
 from ckptcli.measure.record_json import read_record
 from ckptcli.options.commands.sweep import SweepOptions
@@ -62,7 +62,7 @@ def test_what_slurm_needs_is_told(
 @pytest.mark.filterwarnings("ignore")
 def test_jobs_give_the_records_of_runs(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     options = built(SweepOptions, {"n": "8,16", "layers": 2, "memory_only": True})
-    tasks = planned(options).tasks
+    tasks = sweep_plan(options).tasks
     engine = SlurmEngine(Request(True, 30.0, folder=tmp_path), cluster="local", poll_s=0.1)
     found = {task.key: outcome for task, outcome in engine.outcomes(tasks)}
     assert run_command(["sweep", "-n", "8,16", "-l", "2", "--memory-only", "--json"]) == 0
@@ -79,7 +79,7 @@ def test_jobs_give_the_records_of_runs(capsys: pytest.CaptureFixture[str], tmp_p
 @pytest.mark.filterwarnings("ignore")
 def test_a_job_that_leaves_no_result_failed(tmp_path: Path) -> None:
     options = built(SweepOptions, {"n": 8, "layers": 2, "memory_only": True})
-    (task,) = planned(options).tasks
+    (task,) = sweep_plan(options).tasks
     engine = SlurmEngine(Request(True, folder=tmp_path), cluster="local", poll_s=0.1)
     gone = type(task)(task.key, task.point, task.words, str(tmp_path / "gone"))
     ((_, outcome),) = engine.outcomes([gone])

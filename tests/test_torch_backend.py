@@ -19,7 +19,7 @@ from ckptcli import Device, Plan, device, profile
 from ckptcli.backends import numpy_namespace, open_backend
 from ckptcli.backends.base import AcceleratorFacts
 from ckptcli.backends.ledger import Ledger, TrackedBackend
-from ckptcli.backends.memory import AllocatorPeak, AllocatorUse
+from ckptcli.backends.memory import PeakReading, UseReading
 from ckptcli.checkpoint.strategies.registry import parse_strategy
 from ckptcli.cli.main import run_command
 from ckptcli.errors import DtypeError, ShapeError
@@ -334,7 +334,7 @@ def test_the_allocator_of_a_cuda_device_is_read_after_synchronizing(
     memory = torch_backend.CudaMemory(torch.device("cuda:0"))
     memory.start_phase()
     assert calls == ["synchronize", "reset_peak_memory_stats"]
-    assert memory.peak() == AllocatorPeak(1, 2, None)
+    assert memory.peak() == PeakReading(1, 2, None)
     assert calls[-1] == "synchronize"
 
 
@@ -350,7 +350,7 @@ def test_apples_gpu_tells_what_is_in_use_and_what_it_may_have(
     backend = torch_backend.TorchBackend("mps")
     backend.memory.start_phase()
     assert backend.memory.peak() is None
-    assert backend.memory.use() == AllocatorUse(in_use_bytes=3, driver_bytes=40)
+    assert backend.memory.use() == UseReading(in_use_bytes=3, driver_bytes=40)
     assert calls == ["synchronize", "synchronize"]
     assert backend.accelerator() == AcceleratorFacts("Apple GPU", 100, None)
     assert backend.free_bytes() == 60

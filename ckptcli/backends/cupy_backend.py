@@ -30,7 +30,7 @@ from ckptcli.backends.base import (
 from ckptcli.backends.composed import composed
 from ckptcli.backends.host_copy import HostCopy
 from ckptcli.backends.loan import Loan
-from ckptcli.backends.memory import AllocatorPeak, MemoryAccount
+from ckptcli.backends.memory import MemoryAccount, PeakReading
 from ckptcli.backends.numpy_backend import NumpyBackend
 from ckptcli.backends.pool_peaks import PoolPeaks
 from ckptcli.backends.random_keys import RandomKey, draw
@@ -181,7 +181,7 @@ class CupyMemory(MemoryAccount):
         cupy.cuda.get_current_stream().synchronize()
         self._peaks.start()
 
-    def peak(self) -> AllocatorPeak:
+    def peak(self) -> PeakReading:
         cupy.cuda.get_current_stream().synchronize()
         return self._peaks.peak()
 

@@ -15,7 +15,7 @@ from typing import Protocol
 
 
 @dataclass(frozen=True, slots=True)
-class AllocatorPeak:
+class PeakReading:
     """The largest figures since the phase began, for the whole process."""
 
     requested_bytes: int | None
@@ -24,7 +24,7 @@ class AllocatorPeak:
 
 
 @dataclass(frozen=True, slots=True)
-class AllocatorUse:
+class UseReading:
     """What an allocator has at one moment, for the whole process.
 
     Attributes:
@@ -46,10 +46,10 @@ class MemoryAccount(Protocol):
     def start_phase(self) -> None:
         """Begin new peaks at what is in use now."""
 
-    def peak(self) -> AllocatorPeak | None:
+    def peak(self) -> PeakReading | None:
         """The peaks of the phase; None where the device keeps none."""
 
-    def use(self) -> AllocatorUse | None:
+    def use(self) -> UseReading | None:
         """What there is now, of an allocator that keeps no peaks; None of any other."""
         return None
 
@@ -60,5 +60,5 @@ class UnknownMemory(MemoryAccount):
     def start_phase(self) -> None:
         """Nothing begins."""
 
-    def peak(self) -> AllocatorPeak | None:
+    def peak(self) -> PeakReading | None:
         return None

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ckptcli.backends.memory import AllocatorPeak
+from ckptcli.backends.memory import PeakReading
 
 
 class PoolPeaks:
@@ -41,6 +41,6 @@ class PoolPeaks:
         self._requested -= requested
         self._allocated -= block
 
-    def peak(self) -> AllocatorPeak:
+    def peak(self) -> PeakReading:
         """The peaks so far."""
-        return AllocatorPeak(*self._highest)
+        return PeakReading(*self._highest)

@@ -25,7 +25,7 @@ from ckptcli.backends.base import (
     dtype_error,
 )
 from ckptcli.backends.loan import Loan
-from ckptcli.backends.memory import AllocatorPeak, AllocatorUse, MemoryAccount, UnknownMemory
+from ckptcli.backends.memory import MemoryAccount, PeakReading, UnknownMemory, UseReading
 from ckptcli.backends.numpy_backend import NumpyBackend
 from ckptcli.backends.registry import DeviceFacts
 from ckptcli.backends.torch_namespace import TorchNamespace, dtype_name, dtype_of
@@ -181,10 +181,10 @@ class CudaMemory(MemoryAccount):
         torch.cuda.synchronize(self._device)
         torch.cuda.reset_peak_memory_stats(self._device)
 
-    def peak(self) -> AllocatorPeak:
+    def peak(self) -> PeakReading:
         torch.cuda.synchronize(self._device)
         statistics = torch.cuda.memory_stats(self._device)
-        return AllocatorPeak(
+        return PeakReading(
             statistics.get("requested_bytes.all.peak"),
             statistics.get("allocated_bytes.all.peak"),
             statistics.get("reserved_bytes.all.peak"),
@@ -197,14 +197,12 @@ class MpsMemory(MemoryAccount):
     def start_phase(self) -> None:
         torch.mps.synchronize()
 
-    def peak(self) -> AllocatorPeak | None:
+    def peak(self) -> PeakReading | None:
         return None
 
-    def use(self) -> AllocatorUse:
+    def use(self) -> UseReading:
         torch.mps.synchronize()
-        return AllocatorUse(
-            torch.mps.current_allocated_memory(), torch.mps.driver_allocated_memory()
-        )
+        return UseReading(torch.mps.current_allocated_memory(), torch.mps.driver_allocated_memory())
 
 
 def mps_memory_bytes() -> int | None:

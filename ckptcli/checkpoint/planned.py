@@ -34,7 +34,7 @@ def made_by(program: Program) -> tuple[Made, ...]:
     )
 
 
-class Planned(Strategy):
+class PlannedStrategy(Strategy):
     """Holds, computes and lets go of what a schedule says."""
 
     keyword: ClassVar[str] = "planned"
@@ -67,7 +67,7 @@ class Planned(Strategy):
     def name(self) -> str:
         return self._name
 
-    def prepared(self, program: Program) -> Planned:
+    def prepared(self, program: Program) -> PlannedStrategy:
         """The same, if the program is the one that the plan is for.
 
         Raises:
@@ -79,7 +79,7 @@ class Planned(Strategy):
                 f"the plan of `{self.name}` is for another program: {difference}",
                 "make a plan for this one with `ckpt plan`",
             )
-        return Planned(self.schedule, self._program, self._loaded, self.name, self._reasons)
+        return PlannedStrategy(self.schedule, self._program, self._loaded, self.name, self._reasons)
 
     def pass_begins(self) -> None:
         self._ids = []
@@ -204,4 +204,4 @@ def strategy_of(plan: TapePlan, name: str, reasons: Sequence[str] = ()) -> Strat
     """What executes a plan, called `name`."""
     if plan.schedule is None:
         return Renamed(parse_strategy(plan.strategy), name, reasons)
-    return Planned(plan.schedule, plan.program, plan.loaded, name, reasons)
+    return PlannedStrategy(plan.schedule, plan.program, plan.loaded, name, reasons)

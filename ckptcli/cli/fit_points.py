@@ -219,13 +219,13 @@ class Points:
         return result
 
     def _tasks(self, size: int, more: Mapping[str, Any]) -> Sequence[Task]:
-        from ckptcli.cli.sweep_tasks import planned
+        from ckptcli.cli.sweep_tasks import sweep_plan
         from ckptcli.options.commands.sweep import SweepOptions
         from ckptcli.options.listing import built, options_of
 
         known = {option.name for option in options_of(SweepOptions)}
         values = {n: v for n, v in self._values(size, more).items() if n in known}
-        return planned(built(SweepOptions, {**values, "device_memory": None})).tasks
+        return sweep_plan(built(SweepOptions, {**values, "device_memory": None})).tasks
 
     def _carry_out(self, tasks: Sequence[Task]) -> None:
         """Whatever of them is not there; with --retry what failed is tried once."""

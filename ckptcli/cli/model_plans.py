@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ckptcli.cli.subjects.base import Planned
+from ckptcli.cli.subjects.base import PlanAnswer
 
 if TYPE_CHECKING:
     from ckptcli.planning.blocks.plan import ModulePlan
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class PlannedModel(Planned):
-    """A plan for checkpoints; see `Planned`.
+class PlannedModel(PlanAnswer):
+    """A plan for checkpoints; see `PlanAnswer`.
 
     Attributes:
         render_plan: makes a screen of the plan.

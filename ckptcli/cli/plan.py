@@ -13,7 +13,7 @@ from ckptcli.exit_codes import DONE, FAILED, WRONG
 
 if TYPE_CHECKING:
     from ckptcli.cli.line import Line
-    from ckptcli.cli.subjects.base import Planned, Subject
+    from ckptcli.cli.subjects.base import PlanAnswer, Subject
     from ckptcli.options.commands.plan import PlanOptions
 
 
@@ -44,7 +44,7 @@ def command(options: PlanOptions, line: Line) -> int:
     return DONE if planned.feasible else FAILED
 
 
-def _planned(options: PlanOptions, line: Line) -> Planned:
+def _planned(options: PlanOptions, line: Line) -> PlanAnswer:
     """The answer, of a problem in a file or of a subject."""
     from ckptcli.cli.subjects import subject_of, words_of
 
@@ -58,7 +58,7 @@ def _planned(options: PlanOptions, line: Line) -> Planned:
     return planned_problem(options.problem.graph_path, options, line)
 
 
-def _planned_subject(subject: Subject, options: PlanOptions, line: Line) -> Planned:
+def _planned_subject(subject: Subject, options: PlanOptions, line: Line) -> PlanAnswer:
     from ckptcli.cli.devices import limited_threads
     from ckptcli.cli.engines import opened_engines
     from ckptcli.options.effects import without_effect
@@ -77,7 +77,7 @@ def _planned_subject(subject: Subject, options: PlanOptions, line: Line) -> Plan
             progress.end()
 
 
-def _print(planned: Planned, options: PlanOptions) -> None:
+def _print(planned: PlanAnswer, options: PlanOptions) -> None:
     if options.data.as_json:
         click.echo(planned.data(), nl=False)
         return

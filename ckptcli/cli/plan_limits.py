@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 from ckptcli.cli.streams import warn
 from ckptcli.errors import UsageError
-from ckptcli.planning.device_limit import STATES, DeviceLimit
+from ckptcli.options.optimizers import states_of
+from ckptcli.planning.device_limit import DeviceLimit
 from ckptcli.units import parse_whole_bytes
 
 if TYPE_CHECKING:
@@ -115,5 +116,5 @@ def program_limit(options: PlanOptions, graph: CostGraph) -> DeviceLimit | None:
         memory_bytes,
         graph.base_bytes,
         optimizer=name,
-        optimizer_bytes=STATES.get(name, 0) * parameters_bytes,
+        optimizer_bytes=states_of(name) * parameters_bytes,
     )

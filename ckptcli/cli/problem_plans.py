@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from ckptcli.cli.plan_files import file_of
 from ckptcli.cli.plan_limits import budget_of, optimizer_notes
 from ckptcli.cli.streams import warn
-from ckptcli.cli.subjects.base import Planned
+from ckptcli.cli.subjects.base import PlanAnswer
 from ckptcli.errors import UsageError
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ OF_STEPS = ("slots", "disk", "write_cost", "read_cost")
 OF_PROGRAMS = ("host_memory_text", "transfer_text")
 
 
-def planned_problem(path: str, options: PlanOptions, line: Line) -> Planned:
+def planned_problem(path: str, options: PlanOptions, line: Line) -> PlanAnswer:
     """The plan for what is in the file.
 
     Raises:
@@ -62,8 +62,8 @@ def planned_problem(path: str, options: PlanOptions, line: Line) -> Planned:
 
 
 @dataclass(frozen=True)
-class PlannedProblem(Planned):
-    """The plan for a problem in a file; see `Planned`."""
+class PlannedProblem(PlanAnswer):
+    """The plan for a problem in a file; see `PlanAnswer`."""
 
     plan: Plan
     notes: Sequence[str]

@@ -17,7 +17,7 @@ from ckptcli.cli.plan_limits import (
     program_limit,
 )
 from ckptcli.cli.plan_moves import moving_of
-from ckptcli.cli.subjects.base import Planned
+from ckptcli.cli.subjects.base import PlanAnswer
 from ckptcli.errors import UsageError
 
 if TYPE_CHECKING:
@@ -156,8 +156,8 @@ def _problem(graph: CostGraph, options: PlanOptions) -> ProgramProblem:
 
 
 @dataclass(frozen=True)
-class PlannedProgram(Planned):
-    """The plan for a program; see `Planned`."""
+class PlannedProgram(PlanAnswer):
+    """The plan for a program; see `PlanAnswer`."""
 
     choice: Choice
     measured: Measured | None

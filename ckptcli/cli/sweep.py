@@ -19,7 +19,7 @@ from ckptcli.exit_codes import DONE, FAILED, FAILED_CONDITION, UNTRUSTWORTHY, WR
 if TYPE_CHECKING:
     from ckptcli.cli.line import Line
     from ckptcli.cli.stops import Stops
-    from ckptcli.cli.sweep_tasks import Planned
+    from ckptcli.cli.sweep_tasks import SweepPlan
     from ckptcli.measure.conditions import Condition
     from ckptcli.options.commands.sweep import SweepOptions
     from ckptcli.options.sweeping import ResultOptions
@@ -45,12 +45,12 @@ def command(options: SweepOptions, line: Line) -> int:
     ckpt sweep --grid configs/seed-burn-sizes.toml        a grid under version control
     """
     from ckptcli.cli.stops import Stops
-    from ckptcli.cli.sweep_tasks import planned, with_grid
+    from ckptcli.cli.sweep_tasks import sweep_plan, with_grid
     from ckptcli.measure.conditions import parse_condition
 
     options = with_grid(options, line)
     gates = [parse_condition(text) for text in options.gates.conditions]
-    plan = planned(options)
+    plan = sweep_plan(options)
     with reader_may_leave(), store_of(options.results) as store, Stops(None) as stops:
         return _swept(options, plan, store, gates, stops)
     return stops.exit_code
@@ -85,7 +85,7 @@ def store_of(options: ResultOptions) -> Iterator[Store]:
 
 def _swept(
     options: SweepOptions,
-    plan: Planned,
+    plan: SweepPlan,
     store: Store,
     gates: Sequence[Condition],
     stops: Stops,
@@ -115,7 +115,7 @@ def _swept(
         return stops.exit_code or _exit_code(sweep, gates, options.strictness.strict)
 
 
-def _measure(options: SweepOptions, plan: Planned, store: Store) -> None:
+def _measure(options: SweepOptions, plan: SweepPlan, store: Store) -> None:
     """Whatever is not in the folder yet."""
     from ckptcli.sweep.running import run_tasks, to_measure
 

@@ -37,7 +37,7 @@ _NOT_OF_A_POINT = {"as_json": True, "quiet": False}
 
 
 @dataclass(frozen=True, slots=True)
-class Planned:
+class SweepPlan:
     """What a sweep is to measure.
 
     Attributes:
@@ -107,7 +107,7 @@ def _converted(option: Option, value: Any) -> Any:
     return value if option.kind == "boolean" else convert(value, None, None)
 
 
-def planned(options: SweepOptions) -> Planned:
+def sweep_plan(options: SweepOptions) -> SweepPlan:
     """The tasks of a sweep, at least one.
 
     Raises:
@@ -131,7 +131,7 @@ def planned(options: SweepOptions) -> Planned:
     ]
     kept = _kept(points, options.axes.where_text, known, values)
     tasks = [_task(options, point, several) for point in kept]
-    return Planned(_title(options, several), several, list({t.key: t for t in tasks}.values()))
+    return SweepPlan(_title(options, several), several, list({t.key: t for t in tasks}.values()))
 
 
 def _kept(

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from ckptcli.options.commands.run import RunOptions
     from ckptcli.options.points import Point
     from ckptcli.peers.base import Engine
-    from ckptcli.profiling.points import Planned
+    from ckptcli.profiling.points import ProgramPoint
     from ckptcli.verify.fault import Fault
     from ckptcli.workloads.base import Workload
 
@@ -55,7 +55,7 @@ class WorkloadProfile(Profile):
         self.has_reference = len(self.row_names) > 1 and (
             REFERENCE in names or self._reference is not None
         )
-        self._planned: Sequence[Planned]
+        self._planned: Sequence[ProgramPoint]
         self._common: dict[str, object]
         self._fault: Fault | None = None
         self._limit_bytes: int | None = None
@@ -202,19 +202,19 @@ def _workloads(options: RunOptions, line: Line) -> tuple[list[Workload], list[st
     return workloads, [*dict.fromkeys(warnings), *wrong]
 
 
-def _planned(options: RunOptions, workloads: Sequence[Workload]) -> list[Planned]:
+def _planned(options: RunOptions, workloads: Sequence[Workload]) -> list[ProgramPoint]:
     """What opens each program; one of several is opened anew, for it holds what it has loaded."""
-    from ckptcli.profiling.points import Planned
+    from ckptcli.profiling.points import ProgramPoint
 
     points = points_of(options.program.workload_text, options.workload)
     if len(points) == 1:
-        return [Planned({}, lambda: _passing(workloads[0], options))]
+        return [ProgramPoint({}, lambda: _passing(workloads[0], options))]
 
     def opener(point: Point) -> Callable[[], Workload]:
         opened = partial(open_programs, options.program, point.options, options.memory)
         return lambda: _passing(opened()[0], options)
 
-    return [Planned(point.values, opener(point)) for point in points]
+    return [ProgramPoint(point.values, opener(point)) for point in points]
 
 
 def _passing(workload: Workload, options: RunOptions) -> Workload:

@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from ckptcli.measure.statistics import FEWEST, LEVEL, Ratio, time_verdict
+from ckptcli.options.measuring import THRESHOLD
 
 RESAMPLES = 2000
 
@@ -31,7 +32,7 @@ def unpaired_ratio(
     base: Sequence[Sequence[float]],
     *,
     seed: int,
-    threshold: float = 0.02,
+    threshold: float = THRESHOLD,
     comparisons: int = 1,
 ) -> Ratio:
     """The ratio of two medians; each side is a list of positive samples a process.

@@ -30,6 +30,7 @@ from ckptcli.measure.run_pairs import (
     refuse_other_workload,
 )
 from ckptcli.measure.statistics import Ratio
+from ckptcli.options.measuring import THRESHOLD
 from ckptcli.units import count
 
 FEWEST_PROCESSES = 2
@@ -119,7 +120,7 @@ def compare(
     base: RunRecord,
     new: RunRecord,
     *,
-    threshold: float = 0.02,
+    threshold: float = THRESHOLD,
     allow_different_machines: bool = False,
 ) -> RunComparison:
     """Compare two runs of one workload.

@@ -17,6 +17,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Literal
 
+from ckptcli.options.measuring import THRESHOLD
+
 LEVEL = 0.95
 FEWEST = 6
 """With fewer samples no interval of a median reaches 95 %."""
@@ -163,7 +165,7 @@ def paired_ratio(
     own: Sequence[float],
     reference: Sequence[float],
     *,
-    threshold: float = 0.02,
+    threshold: float = THRESHOLD,
     comparisons: int = 1,
 ) -> Ratio:
     """The ratio of two strategies that were timed in the same rounds, at least one.

@@ -12,11 +12,15 @@ MOST_SECONDS = 1e8
 _TIMED = frozenset({WORKLOAD, MODULE, FUNCTION})
 
 
+THRESHOLD = 0.02
+"""Times of two that differ by no more than this share are the same, where nobody says otherwise."""
+
+
 class ThresholdOptions(Options):
     """Which times count as the same."""
 
     threshold_percent: float = option(
-        2.0,
+        100.0 * THRESHOLD,
         "Times within this of the reference's are `same`.",
         section="How to measure",
         key="threshold",

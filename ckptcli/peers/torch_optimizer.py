@@ -14,12 +14,12 @@ import torch
 from torch.utils._pytree import tree_leaves
 
 from ckptcli.errors import UsageError
+from ckptcli.options.optimizers import OPTIMIZERS
 from ckptcli.units import count
 
 NAMED: dict[str, Callable[..., torch.optim.Optimizer]] = {
-    "sgd": partial(torch.optim.SGD, lr=1e-3),
-    "momentum": partial(torch.optim.SGD, lr=1e-3, momentum=0.9),
-    "adam": torch.optim.Adam,
+    name: partial(getattr(torch.optim, known.torch_class), **known.arguments)
+    for name, known in OPTIMIZERS.items()
 }
 """By the name that `--optimizer` has for it, what makes one of parameters."""
 

@@ -8,9 +8,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-STATES = {"sgd": 0, "momentum": 1, "adam": 2}
-"""How many numbers an optimizer keeps for each of a parameter."""
-
 
 @dataclass(frozen=True, slots=True)
 class DeviceLimit:

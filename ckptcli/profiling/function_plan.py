@@ -14,9 +14,10 @@ from time import perf_counter
 from typing import Any
 
 from ckptcli.errors import CkptError, ProgramError
-from ckptcli.measure.rounds import Plan
 from ckptcli.measure.row import Row
 from ckptcli.measure.saved_list import SavedList
+from ckptcli.options.measuring import THRESHOLD
+from ckptcli.options.optimizers import states_of
 from ckptcli.peers.base import Engine, NoPeer
 from ckptcli.peers.function_strategies import function_strategies, parse_function_strategy
 from ckptcli.peers.jax_candidates import candidates, sets_left_out
@@ -31,20 +32,18 @@ from ckptcli.peers.jax_function_rows import (
 from ckptcli.peers.jax_operations import executed, operations
 from ckptcli.peers.jax_saved import function_residuals, names_in
 from ckptcli.peers.jax_trial import blamed, tried
-from ckptcli.planning.device_limit import STATES, DeviceLimit
+from ckptcli.planning.device_limit import DeviceLimit
 from ckptcli.planning.functions.plan import FunctionPlan, MeasuredFunction
 from ckptcli.planning.functions.search import Candidate, NoSuchProgram, Point, Traced, search
 from ckptcli.planning.problems.base import Number
 from ckptcli.planning.snippet import Snippet
 from ckptcli.profiling.function_profile import profile_function
 from ckptcli.profiling.own_program import Tell
+from ckptcli.profiling.plan_rounds import plan_rounds
 from ckptcli.units import count, size
 
 PASSES = 5
 """So often a program is timed, behind a pass that is not."""
-
-ROUNDS = 9
-"""Timed rounds of a plan that is run."""
 
 _NAMELESS = re.compile(r" at 0x[0-9a-f]+|policy=[^\n]*|name=[^\n]*")
 """What differs between programs that compute the same."""
@@ -207,7 +206,7 @@ class _Planning:
             self.base_bytes,
             "parameters and batch",
             name,
-            STATES.get(name, 0) * parameters_bytes,
+            states_of(name) * parameters_bytes,
         )
 
     def snippets(self, best: Point, budget: int | None) -> list[Snippet]:
@@ -261,8 +260,8 @@ def measured_plan(
     if plan.best is None:
         return plan
     strategies = function_strategies([plan.best.candidate.strategy])
-    rounds = Plan(reps=ROUNDS, seed=0)
-    record = profile_function(request.text, strategies, [engine], rounds, 0.02, tell)
+    rounds = plan_rounds(seed=0)
+    record = profile_function(request.text, strategies, [engine], rounds, THRESHOLD, tell)
     return replace(plan, measured=_measured(record.rows[-1], record.rows[0], plan.budget))
 
 

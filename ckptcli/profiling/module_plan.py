@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from ckptcli.checkpoint.user_code import running
 from ckptcli.errors import OutputError, ProgramError, UsageError
-from ckptcli.measure.rounds import Plan
+from ckptcli.options.measuring import THRESHOLD
 from ckptcli.peers.base import Engine, NoPeer
 from ckptcli.peers.module_request import ModuleRequest
 from ckptcli.peers.module_strategies import module_strategies
@@ -26,6 +26,7 @@ from ckptcli.planning.tape.measured import Measured
 from ckptcli.profiling.fake_profile import KERNELS, SHAPES_ONLY, values_refused
 from ckptcli.profiling.module_profile import profile_module
 from ckptcli.profiling.own_program import Tell
+from ckptcli.profiling.plan_rounds import plan_rounds
 
 if TYPE_CHECKING:
     from ckptcli.measure.row import Row
@@ -38,9 +39,6 @@ CHANGED = (
     "its gradients are not those of `none`: a block computes something else when it is computed "
     "again; `ckpt check --module` says where, and what moves"
 )
-
-ROUNDS = 9
-"""Timed rounds of a plan that is run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,8 +225,8 @@ def measured_plan(request: PlanRequest, plan: ModulePlan, engine: Engine, tell: 
     if plan.strategy is None:
         return plan
     strategies = module_strategies([plan.strategy])
-    rounds = Plan(reps=ROUNDS, seed=request.seed)
-    record = profile_module(request.module, strategies, engine, rounds, 0.02, tell)
+    rounds = plan_rounds(seed=request.seed)
+    record = profile_module(request.module, strategies, engine, rounds, THRESHOLD, tell)
     return replace(plan, measured=_measured(record.rows[-1], record.rows[0], plan.budget))
 
 

@@ -38,7 +38,7 @@ MOST_TELLING = 0.1
 
 
 @dataclass(frozen=True, slots=True)
-class Planned:
+class ProgramPoint:
     """A program to profile: where it stands, and what opens it anew."""
 
     point: Point
@@ -68,7 +68,7 @@ class Surroundings:
 
 
 def profile_points(
-    planned: Sequence[Planned],
+    programs: Sequence[ProgramPoint],
     surroundings: Surroundings,
     tell: Progress,
     finished: Callable[[RunRecord], None] | None = None,
@@ -87,7 +87,7 @@ def profile_points(
             in `failures`.
     """
     before = read_load()
-    run = _Run(planned, surroundings, tell, finished)
+    run = _Run(programs, surroundings, tell, finished)
     run.measure()
     return with_doubts(run.record(), before, run.waiting)
 
@@ -105,18 +105,18 @@ class _Run:
 
     def __init__(
         self,
-        planned: Sequence[Planned],
+        programs: Sequence[ProgramPoint],
         surroundings: Surroundings,
         tell: Progress,
         finished: Callable[[RunRecord], None] | None,
     ) -> None:
-        self._planned = planned
+        self._programs = programs
         self._of = surroundings
         self._tell = tell
         self._finished = finished
         self._machine: Machine = machine_of(surroundings.backend)
         self._origin: Origin = read_origin(surroundings.command)
-        self._plan = _share(surroundings, len(planned))
+        self._plan = _share(surroundings, len(programs))
         self._parts: list[Part] = []
         self._failures: list[Failure] = []
         self._stopped: str | None = None
@@ -126,7 +126,7 @@ class _Run:
     def measure(self) -> None:
         """One program after another, until an interrupt."""
         try:
-            for point in self._planned:
+            for point in self._programs:
                 if self._stopped is None:
                     self._measure_or_leave_out(point)
         except KeyboardInterrupt as stop:
@@ -136,7 +136,7 @@ class _Run:
         if not self._parts:
             raise PassOutOfMemory(*self._failures)
 
-    def _measure_or_leave_out(self, point: Planned) -> None:
+    def _measure_or_leave_out(self, point: ProgramPoint) -> None:
         try:
             self._measure(point)
         except PassOutOfMemory as error:
@@ -145,7 +145,7 @@ class _Run:
         gc.collect()  # a network may hold itself in a cycle
         self._of.backend.release_cached()
 
-    def _measure(self, point: Planned) -> None:
+    def _measure(self, point: ProgramPoint) -> None:
         job = self._job(point.open())
 
         def told(partial: RunRecord) -> None:
@@ -156,7 +156,7 @@ class _Run:
         self._parts.append(Part(point.point, record))
         if record.partial:
             self._stopped = record.stopped
-        elif point is not self._planned[-1]:
+        elif point is not self._programs[-1]:
             self._tell_finished()
 
     def _tell_finished(self, *measured: Part) -> None:
@@ -186,7 +186,7 @@ class _Run:
             limit_bytes=of.limit_bytes,
         )
 
-    def _telling(self, point: Planned) -> Progress:
+    def _telling(self, point: ProgramPoint) -> Progress:
         def tell(phase: str, done: int, most: int) -> None:
             self._tell(f"{point_text(point.point)} {phase}", done, most)
 
@@ -201,7 +201,7 @@ class _Run:
     def _missing(self) -> list[str]:
         """What an interrupt left unmeasured."""
         done = [part.point for part in self._parts] + [failure.point for failure in self._failures]
-        left = [point_text(point.point) for point in self._planned if point.point not in done]
+        left = [point_text(point.point) for point in self._programs if point.point not in done]
         return [f"{self._stopped}: not measured: {', '.join(left)}"] if left else []
 
     def _with_failures(self, record: RunRecord, is_partial: bool) -> RunRecord:

@@ -17,6 +17,7 @@ from ckptcli.measure.origin import read_origin
 from ckptcli.measure.record import RunRecord
 from ckptcli.measure.rounds import Plan
 from ckptcli.measure.stability import Load, read_load, stability_warnings
+from ckptcli.options.measuring import THRESHOLD
 from ckptcli.options.workload import WorkloadOptions
 from ckptcli.profiling.job import Job, Progress
 from ckptcli.workloads.base import Workload
@@ -34,7 +35,7 @@ def profile(
     backend: Backend | str = "numpy",
     engines: Sequence[Engine] = (),
     plan: Plan | None = None,
-    threshold: float = 0.02,
+    threshold: float = THRESHOLD,
     limit_bytes: int | None = None,
     config: dict[str, object] | None = None,
     command: Sequence[str] = (),

@@ -11,6 +11,7 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
 from ckptcli.measure.rounds import Plan
+from ckptcli.options.measuring import THRESHOLD
 from ckptcli.peers.base import open_engines
 from ckptcli.peers.module_request import ModuleRequest
 from ckptcli.peers.module_step import Step
@@ -37,7 +38,7 @@ def profile(
     strategies: Sequence[str] = (),
     blocks: str | None = None,
     plan: Plan | None = None,
-    threshold: float = 0.02,
+    threshold: float = THRESHOLD,
     progress: Progress | None = None,
     finished: Callable[[RunRecord], None] | None = None,
 ) -> RunRecord:

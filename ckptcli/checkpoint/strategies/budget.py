@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from ckptcli import units
-from ckptcli.checkpoint.planned import Planned, strategy_of
+from ckptcli.checkpoint.planned import PlannedStrategy, strategy_of
 from ckptcli.checkpoint.program_graph import Program
 from ckptcli.checkpoint.strategies.base import Elsewhere, Strategy
 from ckptcli.checkpoint.strategies.registry import register
@@ -68,9 +68,13 @@ class Budget(Strategy):
         """
         made = program_made(graph)
         for other, strategy in self._planned.values():
-            if isinstance(strategy, Planned) and is_same_but_dtypes(program_made(other), made):
+            if isinstance(strategy, PlannedStrategy) and is_same_but_dtypes(
+                program_made(other), made
+            ):
                 loaded = loaded_count(graph)
-                return Planned(strategy.schedule, made, loaded, self.name, strategy.reasons())
+                return PlannedStrategy(
+                    strategy.schedule, made, loaded, self.name, strategy.reasons()
+                )
         return None
 
     def _plan(self, program: Program) -> Strategy:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from ckptcli import units
-from ckptcli.checkpoint.planned import Planned
+from ckptcli.checkpoint.planned import PlannedStrategy
 from ckptcli.checkpoint.program_graph import Program
 from ckptcli.checkpoint.strategies.base import Elsewhere, Strategy
 from ckptcli.checkpoint.strategies.registry import register
@@ -71,7 +71,7 @@ class Revolve(Strategy):
         slots = units.count(self.slots, "slot")
         reasons = (f"{units.count(layers, 'layer')} from {slots}: {again} computed again",)
         made, loaded = program_made(graph), loaded_count(graph)
-        return Planned(schedule, made, loaded, self.name, reasons)
+        return PlannedStrategy(schedule, made, loaded, self.name, reasons)
 
     def elsewhere(self, count: int) -> Elsewhere | None:
         return None

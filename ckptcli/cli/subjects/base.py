@@ -110,7 +110,7 @@ class Subject(Protocol):
             CkptError: it cannot be opened, or fails.
         """
 
-    def plan(self, options: PlanOptions, engines: Sequence[Engine], tell: Tell) -> Planned:
+    def plan(self, options: PlanOptions, engines: Sequence[Engine], tell: Tell) -> PlanAnswer:
         """What `ckpt plan` answers for it. The threads are set.
 
         Raises:
@@ -142,7 +142,7 @@ class Growing:
     at: Callable[[Mapping[str, Any], int], dict[str, Any]]
 
 
-class Planned(ABC):
+class PlanAnswer(ABC):
     """The answer of a `ckpt plan`, as data.
 
     Attributes:

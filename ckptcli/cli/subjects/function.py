@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from ckptcli.cli.streams import warn
-from ckptcli.cli.subjects.base import Growing, Planned, Profile, Tell
+from ckptcli.cli.subjects.base import Growing, PlanAnswer, Profile, Tell
 from ckptcli.errors import UsageError
 from ckptcli.options.effects import Kind
 from ckptcli.options.subjects import FUNCTION
@@ -77,7 +77,7 @@ class FunctionSubject:
         strategies = [parse_function_strategy(name) for name in names]
         yield saved_by_function(self.text, strategies)
 
-    def plan(self, options: PlanOptions, engines: Sequence[Engine], tell: Tell) -> Planned:
+    def plan(self, options: PlanOptions, engines: Sequence[Engine], tell: Tell) -> PlanAnswer:
         from ckptcli.cli.function_plans import planned_function
 
         if self.engine_names != (ENGINE,):

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from ckptcli.cli.streams import warn
-from ckptcli.cli.subjects.base import Growing, Planned, Profile, Tell
+from ckptcli.cli.subjects.base import Growing, PlanAnswer, Profile, Tell
 from ckptcli.errors import UsageError
 from ckptcli.options.effects import Kind
 from ckptcli.options.subjects import MODULE
@@ -125,7 +125,7 @@ class ModuleSubject:
         is_fake = options.shapes.is_fake
         yield saved_under_strategies(self.request, seed, engines[0], names, is_fake)
 
-    def plan(self, options: PlanOptions, engines: Sequence[Engine], tell: Tell) -> Planned:
+    def plan(self, options: PlanOptions, engines: Sequence[Engine], tell: Tell) -> PlanAnswer:
         from ckptcli.cli.module_plans import planned_module
 
         return planned_module(self.request, options, engines[0], tell)

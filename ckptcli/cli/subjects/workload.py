@@ -13,7 +13,7 @@ from ckptcli.options.commands.saved import SavedOptions
 
 if TYPE_CHECKING:
     from ckptcli.cli.line import Line
-    from ckptcli.cli.subjects.base import Growing, Planned, Subject, SubjectOptions, Tell
+    from ckptcli.cli.subjects.base import Growing, PlanAnswer, Subject, SubjectOptions, Tell
     from ckptcli.cli.workload_profile import WorkloadProfile
     from ckptcli.measure.check import CheckedProgram
     from ckptcli.measure.saved_list import SavedProgram
@@ -76,7 +76,7 @@ class WorkloadSubject:
         del engines
         return saved_by_workload(options, self._line)
 
-    def plan(self, options: PlanOptions, engines: Sequence[Engine], tell: Tell) -> Planned:
+    def plan(self, options: PlanOptions, engines: Sequence[Engine], tell: Tell) -> PlanAnswer:
         from ckptcli.cli.program_plans import planned_workload
 
         del tell

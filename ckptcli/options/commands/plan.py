@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ckptcli.options.group import Options, group
 from ckptcli.options.measuring import DeviceMemoryOptions
+from ckptcli.options.optimizers import OPTIMIZERS
 from ckptcli.options.option import option
 from ckptcli.options.output import JsonOptions, QuietOptions, ScreenOptions
 from ckptcli.options.program import (
@@ -107,7 +108,7 @@ class OptimizerOptions(Options):
         None,
         "With --device-memory: count its state, 0, 1 or 2 times the parameters' bytes; of a module "
         "without one run it.",
-        choices=("sgd", "momentum", "adam"),
+        choices=tuple(OPTIMIZERS),
         default_text="none",
         not_in_settings=_ONCE,
         subjects=frozenset({WORKLOAD, FUNCTION, MODULE}),
