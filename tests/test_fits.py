@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -407,6 +408,19 @@ def test_the_time_is_told_by_law(capsys: pytest.CaptureFixture[str]) -> None:
     screen = capsys.readouterr().out
     assert "by law" in screen
     assert "extrapolated" in screen
+
+
+def test_a_law_is_called_what_it_is_of(capsys: pytest.CaptureFixture[str]) -> None:
+    """Of plans it has the workspace of kernels, which a ledger does not count."""
+    words = ("--over", "layers", "--device-memory", "300KiB", "-n", "64", "--memory-only")
+    assert run_command(["fits", *words, "--json"]) == 0
+    best = json.loads(capsys.readouterr().out)["strategies"][-1]
+    per_layer, rest = map(int, re.findall(r"\d+", best["law"]))
+    assert per_layer * (best["largest"] + 1) + rest == best["next_peak_bytes"]
+    assert run_command(["fits", *words]) == 0
+    screen = capsys.readouterr().out
+    assert f"best plan: the least that a plan takes = {best['law']} B" in screen
+    assert screen.count("ledger's peak") == 2
 
 
 @pytest.mark.slow

@@ -11,7 +11,7 @@ from ckptcli import units
 from ckptcli.measure.point import shown_name
 from ckptcli.report.cells import Cell, Column, Table
 from ckptcli.report.screen import Screen
-from ckptcli.sweep.fitting.answer import Fit
+from ckptcli.sweep.fitting.answer import BEST_PLAN, Fit
 
 
 def render_fits(
@@ -66,7 +66,8 @@ def _size(size_bytes: int | None) -> Cell:
 def _lines(over: str, found: Fit) -> Iterator[str]:
     name, strategy = shown_name(over), found.strategy
     if found.law is not None:
-        yield f"{strategy}: ledger's peak = {found.law.text} B"
+        what = "the least that a plan takes" if strategy == BEST_PLAN else "ledger's peak"
+        yield f"{strategy}: {what} = {found.law.text} B"
     if found.word is not None:
         yield f"{strategy}: at {name} = {found.largest} it is -s {found.word}"
     if found.largest == 0:

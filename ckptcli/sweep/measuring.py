@@ -18,8 +18,6 @@ from ckptcli.profiling.parent import ending_pipe
 from ckptcli.profiling.processes import start_measuring, text_of
 from ckptcli.sweep.outcome import Outcome
 
-TOO_LONG = "it took longer than --timeout"
-
 
 class Stopped(Exception):
     """The point was given up: whoever asked wants no more of it."""
@@ -78,20 +76,30 @@ def _outcome(
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
-            return Outcome(None, TOO_LONG, platform.node())
+            return Outcome(None, _too_long(timeout_s), platform.node())
         finally:
             running.discard(process)
         if running.is_stopped:
             raise Stopped
         text, complaint = text_of(out), text_of(err)
-    reason = _reason(process.returncode, text, complaint)
+    reason = _reason(process.returncode, text, complaint, words)
     return Outcome(None if reason else text, reason, platform.node())
 
 
-def _reason(code: int, text: str, complaint: str) -> str | None:
+def _too_long(limit_s: float | None) -> str:
+    """With the limit, which is not the user's own where nobody said --timeout."""
+    beyond = "" if limit_s is None else f"{limit_s:g} s, the limit that "
+    return f"it took longer than {beyond}--timeout{' sets' if beyond else ''}"
+
+
+def _timeout_s(words: Sequence[str]) -> float | None:
+    return float(words[words.index("--timeout") + 1]) if "--timeout" in words else None
+
+
+def _reason(code: int, text: str, complaint: str, words: Sequence[str]) -> str | None:
     """Why the point failed; None where there is a whole record, whatever its gates would say."""
     if code == TIMED_OUT:
-        return TOO_LONG
+        return _too_long(_timeout_s(words))
     if code < 0:
         return f"its process was ended by signal {-code}; 9 may be the system's, out of memory"
     if code in STOPPED:

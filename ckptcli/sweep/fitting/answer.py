@@ -48,7 +48,8 @@ class Fit:
         proven: whether both were measured, or accounted for by shapes, and no plan takes less.
         how: `measured`; `by shapes`, where nothing was computed; `planned`, where the plan was
             measured and the next size has none that was found; `by law`. "" of no answer.
-        law: the polynomial of the ledger's peak, None where there is none.
+        law: the polynomial of the ledger's peak, of the best plan that of the least that a plan
+            takes, the workspace of kernels that it knows included; None where there is none.
         measured_up_to: the largest size that was found to fit; 0 for none.
         looked_at: how many sizes were measured after the ladder.
         why: what kept the answer from being proven, or from being there, a sentence.
