@@ -475,3 +475,9 @@ def test_the_seed_has_an_effect_on_every_workload(ckpt: Command) -> None:
     told = ckpt("check", "--workload", workload, "--seed", "3", "--chi", "3").err
     assert "--chi has no effect" in told
     assert "--seed has no effect" not in told
+
+
+def test_a_missing_choice_lists_all_on_its_line(ckpt: Command) -> None:
+    found = ckpt("completion")
+    assert found.code == 2
+    assert found.err.endswith("Choose from: bash, zsh, fish\n")

@@ -191,7 +191,7 @@ def test_a_full_disk_is_an_error_of_one_line() -> None:
             [*CKPT, "log"], stdout=full, stderr=subprocess.PIPE, text=True, timeout=60
         )
     assert done.returncode == 1
-    assert done.stderr.startswith("Error: cannot write")
+    assert done.stderr.startswith("Error: stdout cannot be written: ")
     assert "Traceback" not in done.stderr
 
 

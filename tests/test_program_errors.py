@@ -147,7 +147,7 @@ def test_a_wrong_program_is_a_wrong_command_line(told: Command, case: str) -> No
 @pytest.mark.parametrize(
     ("text", "error", "message"),
     [
-        ("absent.py:make", UsageError, "`absent.py` cannot be loaded: FileNotFoundError"),
+        ("absent.py:make", UsageError, "`absent.py` cannot be read: No such file"),
         ("absent.py", UsageError, r"`absent.py` names no function; write `absent.py:MAKE`"),
         ("program", UsageError, "write `FILE.py:MAKE`"),
         ("absent.pie:make", UnknownNameError, "unknown workload `absent.pie`"),

@@ -144,7 +144,17 @@ def test_statistics_have_a_table_a_strategy_and_a_column_a_phase(show: Show) -> 
     assert all(head in lines for head in heads)
     assert ["n", "20", "20", "20"] in lines
     assert ["median", "43.80ms", "65.70ms", "109.50ms"] in lines
-    for row in ("95 % low", "95 % high", "IQR / median", "min", "p5", "p95", "max", "mean"):
+    for row in (
+        "samples",
+        "95 % low",
+        "95 % high",
+        "IQR / median",
+        "min",
+        "p5",
+        "p95",
+        "max",
+        "mean",
+    ):
         assert out.count(f"\n{row} ") == 2
     assert out.count("standard deviation") == 2
 

@@ -57,7 +57,7 @@ def test_a_result_that_is_cut_off_ends_with_1(
             env=environment(unbuffered),
         )
     assert (tmp_path / "out").stat().st_size == PIECE_BYTES, done.stderr
-    assert (done.returncode, "Error: cannot write" in done.stderr) == (1, True)
+    assert (done.returncode, "Error: stdout cannot be written: " in done.stderr) == (1, True)
 
 
 @needs_full

@@ -331,7 +331,10 @@ def test_an_error_in_the_module_shows_no_traceback(file: str) -> None:
         (["run", "--module", "{file}:sequence", "--engine", "jax"], "needs --engine torch alone"),
         (["saved", "--engine", "torch"], "--engine torch needs --module here"),
         (["run", "--engine", "torch", "--module", "net"], "is not FILE.py:MAKE"),
-        (["run", "--engine", "torch", "--module", "nowhere.py:make"], "cannot be loaded"),
+        (
+            ["run", "--engine", "torch", "--module", "nowhere.py:make"],
+            "cannot be read: No such file",
+        ),
         (
             ["run", "--engine", "torch", "--module", "{file}:sequence", "--fail-on", "peak > 1"],
             "unknown metric",

@@ -62,7 +62,7 @@ def test_a_policy_of_ones_own(file: Path) -> None:
         ("{file}:Everythin", "did you mean"),
         ("{file}:number", "is not a strategy"),
         ("remat:policy={file}:number", "is not a function"),
-        ("absent.py:x", "`absent.py` cannot be loaded: FileNotFoundError"),
+        ("absent.py:x", "`absent.py` cannot be read: No such file"),
     ],
 )
 def test_what_is_wrong_is_named(file: Path, text: str, message: str) -> None:

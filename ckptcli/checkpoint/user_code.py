@@ -183,8 +183,9 @@ def _run(path: Path, source: str | None, names: Mapping[str, object]) -> ModuleT
     vars(module).update(names)
     module.__file__ = str(path.absolute())
     folder = str(path.absolute().parent)
+    text = _read(path) if source is None else source
     try:
-        code = compile(path.read_bytes() if source is None else source, str(path), "exec")
+        code = compile(text, str(path), "exec")
         if folder not in sys.path:
             sys.path.append(folder)
         sys.modules[module.__name__] = module  # a dataclass looks its module up
@@ -196,6 +197,15 @@ def _run(path: Path, source: str | None, names: Mapping[str, object]) -> ModuleT
         message = f"`{path}` cannot be loaded{_at(error)}: {_reason(error)}"
         raise UsageError(message, _ENDS if isinstance(error, SystemExit) else None) from error
     return module
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except (OSError, ValueError) as error:  # ValueError: a name that the system cannot have
+        why = getattr(error, "strerror", None) or str(error)
+        message = f"`{path}` cannot be read: {why}"
+        raise UsageError(message, "name a file of yours that there is, FILE.py:MAKE") from error
 
 
 def _at(error: BaseException) -> str:

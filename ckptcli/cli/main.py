@@ -142,7 +142,10 @@ def run_command(arguments: Sequence[str] | None = None) -> int:
         discard(sys.stdout)
         return DONE
     except MemoryError as error:
-        report_error(f"out of memory: {error}", "use a smaller workload or fewer strategies")
+        report_error(
+            ": ".join(filter(None, ["out of memory", str(error)])),
+            "use a smaller workload or fewer strategies",
+        )
         return FAILED
     except OSError as error:
         report_error(_failure_of(error), None)
@@ -155,13 +158,16 @@ def _show(error: click.ClickException) -> None:
     """As click shows it, usage and all, but for what a terminal would act on."""
     shown = io.StringIO()
     error.show(shown)
-    say(shown.getvalue().rstrip("\n"))
+    text = shown.getvalue().rstrip("\n")
+    if isinstance(error, click.MissingParameter):  # no text of others, but lists with tabs
+        text = text.replace(":\n\t", ": ").replace(",\n\t", ", ")
+    say(text)
 
 
 def _failure_of(error: OSError) -> str:
     """A file is named as what failed; without one it was a write to stdout."""
     if error.filename is None:
-        return f"cannot write: {error}"
+        return f"stdout cannot be written: {error.strerror or error}"
     return f"`{error.filename}`: {error.strerror}"
 
 

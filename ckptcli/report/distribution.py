@@ -39,7 +39,7 @@ def _rows(description: Description) -> dict[str, str]:
         return units.duration(time_s, scale)
 
     return {
-        "n": str(description.count),
+        "samples": str(description.count),
         "median": duration(description.median),
         "95 % low": duration(description.low),
         "95 % high": duration(description.high),

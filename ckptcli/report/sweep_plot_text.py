@@ -22,11 +22,14 @@ def plot_lines(panel: Panel, width: int) -> Iterator[str]:
     margin = max(map(len, labels.values()))
     columns = max(LEAST_COLUMNS, min(MOST_COLUMNS, width - margin - 4))
     yield panel.title
-    for row, cells in enumerate(_grid(panel, columns)):
+    grid = _grid(panel, columns)
+    for row, cells in enumerate(grid):
         yield f"{labels.get(row, ''):>{margin}} |{''.join(cells)}".rstrip()
     yield f"{'':>{margin}} +{'-' * columns}"
     yield f"{'':>{margin}}  {_sizes(panel, columns)}".rstrip()
-    names = (f"{_letter(line.series)} {line.name}" for line in panel.lines)
+    names = [f"{_letter(line.series)} {line.name}" for line in panel.lines]
+    if any(SHARED in cells for cells in grid):
+        names.append(f"{SHARED} several")
     yield f"{'':>{margin}}  {panel.across}; {', '.join(names)}"
 
 
