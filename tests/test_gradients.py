@@ -257,3 +257,12 @@ def test_the_gradient_of_a_division_by_zero_is_infinite() -> None:
     x = leaf(device().autodiff(), [1.0])
     with np.errstate(divide="ignore"):
         assert gradient(backward(x / 0.0), x).item() == np.inf
+
+
+@pytest.mark.parametrize("op", ["mean", "mean_dim", "var"])
+def test_a_count_of_many_elements_leaves_the_dtype(op: str) -> None:
+    """NumPy 1 takes a whole number of 65,536 or more for one that float32 cannot hold."""
+    x = unwatched("none").tensor(np.ones((70_000, 1)), "float32").require_grad()
+    y = getattr(x, op)(*([] if op == "mean" else [0]))
+    assert y.dtype == "float32"
+    assert gradient(backward(y.sum()), x).dtype == np.float32

@@ -12,7 +12,7 @@ import math
 from typing import Any
 
 from ckptcli.autodiff.apply import binary, unary
-from ckptcli.autodiff.op import Flow, Op, input_shape, one_flop_an_input
+from ckptcli.autodiff.op import Flow, Op, Shape, input_shape, one_flop_an_input
 from ckptcli.autodiff.ops.arithmetic import DIV_SCALAR, MUL, SUB
 from ckptcli.autodiff.ops.table import operation
 from ckptcli.autodiff.positions import positive_dim
@@ -25,21 +25,25 @@ def _sum_gradient(xp: Any, grad: Any, owned: bool, kept: list[Any], step: Any) -
     return xp.broadcast_to(grad, step.state)
 
 
+def _size(shape: Shape) -> float:
+    """The number of elements. As a whole number NumPy 1 would make float64 of 65,536 and more."""
+    return float(math.prod(shape))
+
+
 def _mean_gradient(xp: Any, grad: Any, owned: bool, kept: list[Any], step: Any) -> Any:
-    count = math.prod(step.state)
-    return xp.broadcast_to(xp.divide(grad, count), step.state)
+    return xp.broadcast_to(xp.divide(grad, _size(step.state)), step.state)
 
 
 def _mean_dim_gradient(xp: Any, grad: Any, owned: bool, kept: list[Any], step: Any) -> Any:
-    return xp.broadcast_to(xp.divide(grad, step.state[step.params]), step.state)
+    return xp.broadcast_to(xp.divide(grad, float(step.state[step.params])), step.state)
 
 
 def _mean(xp: Any, x: Any, _: Any) -> Any:
-    return xp.divide(xp.sum_all(x), math.prod(x.shape))
+    return xp.divide(xp.sum_all(x), _size(x.shape))
 
 
 def _mean_dim(xp: Any, x: Any, dim: int) -> Any:
-    return xp.divide(xp.sum_dim(x, dim), x.shape[dim])
+    return xp.divide(xp.sum_dim(x, dim), float(x.shape[dim]))
 
 
 KEPT = "input and output by value"
