@@ -142,10 +142,8 @@ def run_command(arguments: Sequence[str] | None = None) -> int:
         discard(sys.stdout)
         return DONE
     except MemoryError as error:
-        report_error(
-            ": ".join(filter(None, ["out of memory", str(error)])),
-            "use a smaller workload or fewer strategies",
-        )
+        told = f"out of memory: {error}" if str(error) else "out of memory"
+        report_error(told, "use a smaller workload or fewer strategies")
         return FAILED
     except OSError as error:
         report_error(_failure_of(error), None)
