@@ -1,6 +1,6 @@
 """`python -m ckptcli` is `ckpt`."""
 
-from ckptcli.cli.main import main
+from ckptcli.cli.entry import main
 
 if __name__ == "__main__":
     main()

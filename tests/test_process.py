@@ -273,3 +273,23 @@ def test_every_command_of_the_readme_works(command: str, tmp_path: Path) -> None
 
 def test_the_readme_shows_commands() -> None:
     assert len(readme_commands()) >= 4
+
+
+INTERRUPTED_LOADING = """
+import runpy, sys
+
+class Finder:
+    def find_spec(self, name, path, target=None):
+        if name == "click":
+            raise KeyboardInterrupt
+
+sys.meta_path.insert(0, Finder())
+sys.argv = ["ckpt", "log"]
+runpy.run_module("ckptcli", run_name="__main__")
+"""
+
+
+def test_an_interrupt_while_the_command_is_loaded_ends_quietly() -> None:
+    words = [sys.executable, "-c", INTERRUPTED_LOADING]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "Interrupted\n")
