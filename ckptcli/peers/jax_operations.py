@@ -21,7 +21,7 @@ _CALLS = frozenset(
     {"jit", "pjit", "closed_call", "core_call", "remat2", "checkpoint", "custom_jvp_call"}
     | {"custom_vjp_call", "custom_vjp_call_jaxpr", "scan", "while", "cond", "name"}
     | {"optimization_barrier", "reduce_precision", "broadcast_in_dim", "reshape", "squeeze"}
-    | {"convert_element_type", "transpose", "copy", "pvary", "stop_gradient"}
+    | {"convert_element_type", "transpose", "copy", "pvary", "stop_gradient", "device_put"}
 )
 """Primitives that compute nothing, but call, name, move or give a shape."""
 

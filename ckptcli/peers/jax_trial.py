@@ -54,15 +54,19 @@ def tried(user: UserFunction) -> Traced:
     """The function's program, after it was traced twice and its gradient once.
 
     Raises:
-        UsageError: its loss is no real scalar.
+        UsageError: its loss is no real scalar, or gives its arguments' buffers away.
         ProgramError: it fails, cannot be differentiated, or is another program each time.
     """
     said = io.StringIO()
     before = user_state(user)
     program = traced(user, said)
     after = user_state(user)
-    _check_same(user, program, traced(user), moved(before, after))
-    unreached = _check_differentiable(user)
+    _check_traced(user, program, "inside of a function under a jit, a checkpoint or a loop")
+    again = traced(user)
+    _check_traced(user, again, "the call before")
+    _check_same(user, program, again, moved(before, after))
+    _check_buffers(user, program)
+    unreached = _check_differentiable(user, program)
     notes = [*_notes(user, said, moved(before, after)), *_effects(program), *unreached]
     return Traced(program, notes)
 
@@ -120,6 +124,31 @@ def _listening(said: io.StringIO | None) -> Iterator[None]:
         yield
 
 
+def _check_traced(user: UserFunction, program: Any, maker: str) -> None:
+    """Raises ProgramError where the program closes over a value of a trace that has ended;
+    `maker` says whose.
+    """
+    for constant in program.consts:
+        if isinstance(constant, jax.core.Tracer):
+            value = f"{constant.dtype}{list(constant.shape)}"
+            raise ProgramError(
+                f"`{user.text}` computes with a value ({value}) that was kept from {maker}", _PURE
+            )
+
+
+def _check_buffers(user: UserFunction, program: Any) -> None:
+    """Raises UsageError where a jitted function gives its arguments' buffers away: op by op these
+    would be gone before the next pass.
+    """
+    for equation in equations(program.jaxpr):
+        if any(equation.params.get("donated_invars", ())):
+            raise UsageError(
+                f"`{user.text}` donates buffers in {place_of(equation)}: every pass takes the same "
+                "arrays",
+                "leave out `donate_argnums` here; inside of the gradient's program JAX ignores it",
+            )
+
+
 def _check_same(user: UserFunction, first: Any, again: Any, moves: Sequence[str]) -> None:
     place = difference_of(first, again)
     if place is None:
@@ -138,8 +167,16 @@ def difference_of(first: Any, again: Any) -> str | None:
         if own is None or other is None or _words(own) != _words(other):
             return place_of(own if other is None else other)
     constants = zip_longest(first.consts, again.consts)
-    same = all(np.array_equal(np.asarray(a), np.asarray(b)) for a, b in constants)
-    return None if same else "a constant array"
+    return None if all(_bits(a) == _bits(b) for a, b in constants) else "a constant array"
+
+
+def _bits(constant: Any) -> tuple[Any, ...]:
+    """Shape, dtype and bytes of an array, of a key of jax.random too: nan is nan here."""
+    dtype = getattr(constant, "dtype", None)
+    if dtype is not None and jax.dtypes.issubdtype(dtype, jax.dtypes.prng_key):
+        return str(dtype), _bits(jax.random.key_data(constant))
+    array = np.asarray(constant)
+    return array.shape, str(array.dtype), array.tobytes()
 
 
 def _words(equation: Any) -> tuple[Any, ...]:
@@ -162,7 +199,7 @@ def place_of(equation: Any) -> str:
     return f"`{equation.primitive.name}` at {source_of(equation)}"
 
 
-def _check_differentiable(user: UserFunction) -> Iterator[str]:
+def _check_differentiable(user: UserFunction, traced: Any) -> Iterator[str]:
     """A note on parameters that no gradient reaches, if some are.
 
     Raises:
@@ -174,6 +211,8 @@ def _check_differentiable(user: UserFunction) -> Iterator[str]:
             program = jax.make_jaxpr(jax.grad(user.scalar))(parameters, arrays)
     except ProgramError as error:
         where = error.message.removeprefix(f"`{user.text}` failed")
+        if not where.startswith(" at "):  # JAX goes back through it when no line of the user's runs
+            where = _loop_at(traced) + where
         raise ProgramError(f"`{user.text}` cannot be differentiated{where}", error.hint) from error
     names = user.parameter_names()
     unreached = [
@@ -188,6 +227,20 @@ def _check_differentiable(user: UserFunction) -> Iterator[str]:
             "leave out stop_gradient, rounding and comparisons between parameters and loss",
         )
     return iter([_unreached(user.text, unreached)] if unreached else [])
+
+
+def _loop_at(program: Any) -> str:
+    """` at the `while` at net.py:7:4 (loss)`, of the first loop that floating point goes round in;
+    "" where there is none.
+    """
+    for equation in equations(program.jaxpr):
+        if equation.primitive.name == "while" and any(map(_is_inexact, equation.outvars)):
+            return f" at the {place_of(equation)}"
+    return ""
+
+
+def _is_inexact(variable: Any) -> bool:
+    return bool(jax.dtypes.issubdtype(variable.aval.dtype, jax.numpy.inexact))
 
 
 def _unreached(text: str, names: Sequence[str]) -> str:
