@@ -481,3 +481,17 @@ def test_a_missing_choice_lists_all_on_its_line(ckpt: Command) -> None:
     found = ckpt("completion")
     assert found.code == 2
     assert found.err.endswith("Choose from: bash, zsh, fish\n")
+
+
+def test_without_times_no_ratio_and_no_round_is_told(ckpt: Command) -> None:
+    out = ckpt("run", "-n", "4", "-l", "1", "--memory-only").out
+    assert "1.00x" not in out
+    assert "seed 0; no times, as asked" in out
+
+
+@pytest.mark.parametrize("command", ["compare", "show", "ops"])
+def test_each_line_of_the_options_says_something(ckpt: Command, command: str) -> None:
+    other = ckpt(command, "--help").out.partition("Other:")[2]
+    lines = [line.split() for line in other.splitlines() if line.startswith("  -")]
+    assert other.lstrip().startswith("--config")
+    assert all(len(line) > 1 for line in lines)

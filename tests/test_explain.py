@@ -167,3 +167,26 @@ def test_a_term_near_no_other_names_the_command_that_lists_them(
 ) -> None:
     assert run_command(["explain", "zzzzzz"]) == 2
     assert "hint: `ckpt explain` lists all" in capsys.readouterr().err
+
+
+PLAN_AND_FITS = (
+    ("plan", "-n", "8", "-l", "2", "--pareto", "--cost", "flops"),
+    ("fits", "--over", "layers", "--device-memory", "3KiB", "-n", "8"),
+)
+
+
+@pytest.mark.parametrize("words", PLAN_AND_FITS, ids=lambda words: words[0])
+def test_the_columns_of_plans_and_fits_are_defined(
+    words: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run_command(words) == 0
+    lines = capsys.readouterr().out.splitlines()
+    head = next(line for line in lines if line.startswith("strategy "))
+    columns = [name for name in re.split(r"  +", head.strip()) if not name.startswith("largest ")]
+    assert len(columns) >= 4
+    assert all(define(name) for name in columns)
+
+
+@pytest.mark.parametrize("word", ["dominated", "slots", "retro forward", "Peak_At_the next"])
+def test_a_plural_and_an_underscore_find_their_term(word: str) -> None:
+    assert define(word)

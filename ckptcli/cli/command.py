@@ -73,12 +73,12 @@ class OptionsCommand(click.Command):
         return ctx.invoke(self.callback, options, self._line(ctx), **values)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The options in sections; the help option is the last."""
+        """The options in sections; the help option is the last. Arguments are in the text above."""
         rows: dict[str, list[tuple[str, str]]] = {section: [] for section in get_args(Section)}
         for param in self.get_params(ctx):
             record = param.get_help_record(ctx)
             section = param.declaration.section if isinstance(param, DeclaredOption) else OTHER
-            if record is not None:
+            if record is not None and not isinstance(param, click.Argument):
                 rows[section].append(record)
         for section, records in rows.items():
             if records:

@@ -259,27 +259,53 @@ GLOSSARY = {
     "offloaded": "Bytes that a policy or a plan moved to the host's memory; they come back at "
     "their first use in the backward pass. What the ledger counts on the device is without them.",
     "n/a": "Not known, or not measured. Never 0.",
+    # What is planned, and what fits.
+    "budget": "The most that a pass may add to what is there before it; what that is, the heading "
+    "of a plan says. `--device-memory` is the same limit with all that is there.",
+    "extra cost": "What is computed again as a share of what the forward pass costs once, in the "
+    "unit of `--cost`: operations, time, or ops.",
+    "predicted time": "The times of all ops that a plan or a strategy runs, added up; each was "
+    "measured apart.",
+    "dominated": "Of a strategy in `ckpt plan`: another plan takes no more memory, costs no more, "
+    "and is better in one of them.",
+    "slot": "Of equal steps: room for one state that is kept.",
+    "says": "What a planner adds to its plan, or why it made none.",
+    "law": "The polynomial of a size that a peak in bytes follows, exact at every size that was "
+    "measured; of times a power of each size, with intervals.",
+    "best plan": "In `ckpt fits` the plan of `ckpt plan` that takes least of all at each size, or "
+    "the cheapest within the limit at the answer.",
+    "known": "How `ckpt fits` knows an answer: `measured` there and at the next size, `by shapes`, "
+    "`planned`, or `by law` alone, which nothing at that size proves.",
+    "peak at the next": "In `ckpt fits` the peak at the smallest size that does not fit.",
+    "time of a pass": "The median of forward and backward at that size, extrapolated by a law "
+    "where it was not measured there.",
+    "apart": "How far a gradient lies from what it is held against, as a share.",
+    "scatter": "How far the finite differences of one direction lie from each other, as a share: "
+    "what `apart` may be by itself.",
 }
 """Term -> one or two sentences."""
 
 
 def define(term: str, others: Iterable[str] = ()) -> tuple[str, str]:
-    """The term or key that defines `term`, and its definition; case and spaces do not matter.
+    """The term or key that defines `term`, and its definition; case, spaces and an `s` at its end
+    do not matter.
 
     Raises:
         UnknownNameError: no such term; names the nearest of the terms and of `others`.
     """
     name = " ".join(term.split()).lower()
-    found = ALIASES.get(name, name)
-    if found in GLOSSARY:
-        return found, GLOSSARY[found]
+    spellings = [name, name.replace("_", " "), name.replace(" ", "_"), name.removesuffix("s")]
+    for found in [ALIASES.get(spelling, spelling) for spelling in spellings]:
+        if found in GLOSSARY:
+            return found, GLOSSARY[found]
     from ckptcli.report.keys import key_definitions
 
     keys = key_definitions()
-    if found not in keys:
-        known = [*GLOSSARY, *ALIASES, *keys, *others]
-        raise UnknownNameError("term", name, known, "ckpt explain")
-    return found, keys[found]
+    for found in spellings:
+        if found in keys:
+            return found, keys[found]
+    known = [*GLOSSARY, *ALIASES, *keys, *others]
+    raise UnknownNameError("term", name, known, "ckpt explain")
 
 
 def defined_terms() -> dict[str, str]:

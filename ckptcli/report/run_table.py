@@ -163,7 +163,7 @@ def time_text(row: Row, phase: str, scale: TimeScale | None = None) -> str:
 def ratio_text(row: Row, record: RunRecord) -> str:
     """The ratio of the total times with its interval, or range under six rounds; or `n/a`."""
     if row is record.reference_of(row):
-        return "1.00x"
+        return "1.00x" if row.estimate("total") else units.UNKNOWN
     return ratio_interval(total_ratio(row))
 
 

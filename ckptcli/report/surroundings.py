@@ -38,10 +38,8 @@ def rounds_line(record: RunRecord) -> str:
     """How the times came about."""
     partial = f"; {PARTIAL}" if record.partial else ""
     processes = f" over {record.processes} processes" if record.processes > 1 else ""
-    return (
-        f"{record.device}, seed {record.seed}; {_rounds(record)} interleaved{processes}; "
-        f"stopped: {record.stopped}{partial}"
-    )
+    times = f"{_rounds(record)} interleaved{processes}; stopped: " if record.rounds else ""
+    return f"{record.device}, seed {record.seed}; {times}{record.stopped}{partial}"
 
 
 def _rounds(record: RunRecord) -> str:
