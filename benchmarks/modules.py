@@ -35,8 +35,8 @@ STRATEGIES = ("remat", "framework")
 HEAD = ("structure", "blocks", "saved", "hooks", "peak", "MemTracker", "with workspace", "events")
 SEED = 0
 _OUT_OF_PLACE = (
-    "PyTorch adds the gradients of a value's uses in place where nothing watches, and takes a new "
-    "storage for the sum where a mode does, MemTracker's or ckpt's"
+    "PyTorch computes the derivative of an op another way where a mode watches, MemTracker's or "
+    "ckpt's"
 )
 
 

@@ -259,6 +259,17 @@ class Memory:
         return None if exact is None else (self.peak_bytes or 0) - exact
 
     @property
+    def above_allocator_bytes(self) -> int:
+        """What the exact peak is above the allocator's of a pass that nothing watched, where a
+        library computes another way when it is watched; 0 where that is not known.
+        """
+        phases = (self.traced_peak_forward_bytes, self.traced_peak_backward_bytes)
+        told = _largest(*phases, self.traced_peak_step_bytes)
+        if None in phases or told is None or self.ledger_peak_bytes is None:
+            return 0
+        return max(0, self.ledger_peak_bytes - told)
+
+    @property
     @derived
     def peak_bytes(self) -> Bytes | None:
         """The peak: the exact one and the workspace of kernels where it is known; of a program that

@@ -195,6 +195,10 @@ class Account(StorageLedger):
         if self.bytes_in_use > self.highest_bytes:
             self.highest_bytes, self.highest = self.bytes_in_use, birth
 
+    def moved(self, key: int, to: int) -> None:
+        super().moved(key, to)
+        self.births[to] = self.births.pop(key)
+
     def gone(self, key: int) -> None:
         """The storage has no reference any more."""
         super().gone(key)

@@ -30,7 +30,7 @@ def held_by_steps(roots: Iterable[Any]) -> dict[int, list[str]]:
     """Key of a storage -> the names of the steps that hold it, from these steps down."""
     found: dict[int, list[str]] = {}
     for step in _steps(roots):
-        for saved in _saved_in(step):
+        for saved in saved_in(step):
             for holder, packed in ((step.name(), saved.data), (CHECKPOINT, _in_checkpoint(saved))):
                 for key in keys_in(packed):
                     found.setdefault(key, []).append(holder)
@@ -43,7 +43,7 @@ def held_by_steps(roots: Iterable[Any]) -> dict[int, list[str]]:
 def tensors_in_steps(roots: Iterable[Any]) -> Iterator[torch.Tensor]:
     """The tensors that the steps hold, from these steps down."""
     for step in _steps(roots):
-        for saved in _saved_in(step):
+        for saved in saved_in(step):
             for leaf in tree_leaves((saved.data, _in_checkpoint(saved))):
                 if isinstance(leaf, torch.Tensor):
                     yield leaf
@@ -106,7 +106,7 @@ def _inside(value: Any) -> list[Any]:
     return list(getattr(value, "__dict__", {}).values())
 
 
-def _saved_in(step: Any) -> Iterator[Any]:
+def saved_in(step: Any) -> Iterator[Any]:
     """What a step saved, each as it was packed; nothing once it has run."""
     for name in dir(step):
         if name.startswith("_raw_saved_"):
@@ -128,7 +128,7 @@ def _in_checkpoint(saved: Any) -> list[Any]:
     frames = [cell.cell_contents for cell in getattr(saved.unpack_hook, "__closure__", None) or ()]
     held = [each for frame in frames for each in getattr(frame, "saved_args", ())]
     savers = [getattr(frame, "input_saver", None) for frame in frames]  # PyTorch before 2.11
-    held += [each for saver in savers if saver is not None for each in _saved_in(saver.grad_fn)]
+    held += [each for saver in savers if saver is not None for each in saved_in(saver.grad_fn)]
     again = [getattr(frame, "recomputed", None) or {} for frame in frames]
     recomputed = [t for passes in again for one in passes.values() for t in one.values()]
     return [*(each.data for each in held if hasattr(each, "data")), *recomputed]

@@ -20,6 +20,7 @@ from torch.utils._pytree import tree_leaves
 
 from ckptcli.measure.memory import Memory
 from ckptcli.peers.torch_storages import storage_key, storages
+from ckptcli.peers.torch_sums import InPlaceSums
 
 
 class StorageLedger(TorchDispatchMode):  # type: ignore[misc]  # PyTorch is not checked
@@ -31,11 +32,16 @@ class StorageLedger(TorchDispatchMode):  # type: ignore[misc]  # PyTorch is not 
         self.bytes_in_use = 0
         self.peak_bytes = 0
         self.calls: Counter[str] = Counter()
+        self._written_into = InPlaceSums()
+        self._left: set[int] = set()
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Run the op and count what it returns."""
+        into = self._written_into(func, args, kwargs)
         result = func(*args, **(kwargs or {}))
         self.calls[func.overloadpacket.__name__] += 1
+        if into is not None and into in self.live:
+            self._go_on(into, result.untyped_storage())
         for tensor in tree_leaves(result):
             if isinstance(tensor, torch.Tensor):
                 self.count(tensor)
@@ -49,7 +55,7 @@ class StorageLedger(TorchDispatchMode):  # type: ignore[misc]  # PyTorch is not 
                 self.live[key] = storage.nbytes()
                 self.bytes_in_use += storage.nbytes()
                 self.peak_bytes = max(self.peak_bytes, self.bytes_in_use)
-                weakref.finalize(storage, self.gone, key)
+                weakref.finalize(storage, self._let_go, key)
                 self.born(key, tensor)
 
     def born(self, key: int, tensor: torch.Tensor) -> None:
@@ -60,9 +66,25 @@ class StorageLedger(TorchDispatchMode):  # type: ignore[misc]  # PyTorch is not 
         before_bytes, self.peak_bytes = self.peak_bytes, self.bytes_in_use
         return before_bytes
 
+    def moved(self, key: int, to: int) -> None:
+        """The storage goes on under another key: what is written into it without a watch."""
+        self.live[to] = self.live.pop(key)
+
     def gone(self, key: int) -> None:
         """The storage has no reference any more."""
         self.bytes_in_use -= self.live.pop(key)
+
+    def _go_on(self, key: int, storage: Any) -> None:
+        to = storage_key(storage)
+        self._left.add(key)
+        weakref.finalize(storage, self._let_go, to)
+        self.moved(key, to)
+
+    def _let_go(self, key: int) -> None:
+        if key in self._left:
+            self._left.remove(key)
+        else:
+            self.gone(key)
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,12 +38,18 @@ def lines_here() -> tuple[str, str]:
         if _is_users(file):
             line = f"{file}:{frame.f_lineno}"
             return line, innermost or line
-        if not innermost and not file.startswith((_CKPT, "<", *_MACHINERY)):
+        if not innermost and not file.startswith("<") and not is_between(file):
             innermost = f"{file.removeprefix(_SITE)}:{frame.f_lineno}"
         if not library and file.startswith(_SITE) and not file.startswith(_TORCH):
             library = f"{file.removeprefix(_SITE)}:{frame.f_lineno}"
         frame = frame.f_back  # type: ignore[assignment]
     return library, innermost
+
+
+@cache
+def is_between(file: str) -> bool:
+    """Whether a frame of this file is ckpt's own or PyTorch's dispatch to it, and calls no op."""
+    return file.startswith((_CKPT, *_MACHINERY))
 
 
 @cache

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from ckptcli import units
 from ckptcli.checkpoint.user_code import running
 from ckptcli.errors import OutputError, ProgramError
 from ckptcli.measure.origin import read_origin
@@ -30,6 +31,12 @@ if TYPE_CHECKING:
     from ckptcli.peers.torch_trial import Trial
 
 _MOVED = "{}: {} after one pass from `none`'s, {}: recomputing moves what a module keeps once more"
+_ABOVE = (
+    "{}: the peak is {} above what PyTorch's allocator tells of a pass that nothing watches: "
+    "PyTorch computes the derivative of an op another way when it is watched"
+)
+_NEGLIGIBLE = 0.001
+"""The share of a peak that is not told."""
 
 
 def profile_module(
@@ -91,7 +98,16 @@ def profile_module(
     record = run.record(passes, rounds, rounds.interrupted)
     waiting = engine.waits_for_threads and engine.threads != 1
     doubts = stability_warnings(record, before, "PyTorch" if waiting else None)
-    return replace(record, warnings=(*record.warnings, *doubts))
+    return replace(record, warnings=(*record.warnings, *_above_allocator(record.rows), *doubts))
+
+
+def _above_allocator(rows: Sequence[Row]) -> Iterator[str]:
+    """The rows whose peak is higher for its being watched."""
+    for row in rows:
+        memory = row.memory
+        excess = 0 if memory is None else memory.above_allocator_bytes
+        if memory is not None and excess > _NEGLIGIBLE * (memory.ledger_peak_bytes or 0):
+            yield _ABOVE.format(row.strategy, units.size(excess))
 
 
 def workload_of(plain: UserModule, blocks: Blocks) -> dict[str, object]:
