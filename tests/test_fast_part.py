@@ -19,6 +19,7 @@ WITHOUT = {
     "test_torch_module_regions.py": "loads PyTorch",
     "test_torch_module_values.py": "loads PyTorch",
     "test_torch_modules.py": "loads PyTorch",
+    "test_torch_sums.py": "loads PyTorch",
 }
 """The files that have no fast case, and why."""
 

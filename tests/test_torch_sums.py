@@ -5,192 +5,21 @@ The oracle is the tracing profiler's events of memory, which enter no mode.
 
 from __future__ import annotations
 
-import random
-from collections.abc import Callable, Sequence
-from typing import Any
-
 import pytest
 
-from ckptcli import Plan
 from tests.backend_kit import NEEDS_TORCH
-
-torch = pytest.importorskip("torch")
-
-from torch import nn  # noqa: E402
-from torch.nn import functional as F  # noqa: E402
-
-from ckptcli.measure.record import RunRecord  # noqa: E402
-from ckptcli.measure.rounds import collector_off  # noqa: E402
-from ckptcli.torch import Step, ledger, profile  # noqa: E402
 
 pytestmark = [NEEDS_TORCH, pytest.mark.slow]
 
-
-class Adapted(nn.Module):
-    """Frozen layers with small adapters: what is given to a layer is given to its adapter too."""
-
-    def __init__(self, width: int = 32) -> None:
-        super().__init__()
-        self.up = nn.Linear(width, 4 * width).requires_grad_(False)
-        self.down = nn.Linear(4 * width, width).requires_grad_(False)
-        self.up_a, self.up_b = nn.Linear(width, 4, False), nn.Linear(4, 4 * width, False)
-        self.down_a, self.down_b = nn.Linear(4 * width, 4, False), nn.Linear(4, width, False)
-
-    def forward(self, x: Any) -> Any:
-        hidden = F.gelu(self.up(x) + self.up_b(self.up_a(x)))
-        return x + self.down(hidden) + self.down_b(self.down_a(hidden))
+NAMES = ("adapters", "adapters, a loss", "residual", "experts", "highest", "tied")
 
 
-class Residual(nn.Module):
-    def __init__(self, width: int = 32) -> None:
-        super().__init__()
-        self.up, self.down = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
-
-    def forward(self, x: Any) -> Any:
-        hidden = self.up(x)
-        return x + self.down(hidden.sin() * hidden + hidden.tanh())
-
-
-class Experts(nn.Module):
-    """Each token goes through the expert that its router prefers: indexing in forward."""
-
-    def __init__(self, width: int = 32) -> None:
-        super().__init__()
-        self.router = nn.Linear(width, 2)
-        self.experts = nn.ModuleList(nn.Linear(width, width) for _ in range(2))
-
-    def forward(self, x: Any) -> Any:
-        weights = self.router(x).softmax(-1)
-        best, result = weights.argmax(-1), torch.zeros_like(x)
-        for i, expert in enumerate(self.experts):
-            places = (best == i).nonzero()[:, 0]
-            result = result.index_add(0, places, expert(x[places]) * weights[places, i : i + 1])
-        return x + result
-
-
-class Highest(nn.Module):
-    def __init__(self, width: int = 32) -> None:
-        super().__init__()
-        self.up, self.down = nn.Linear(width, 8 * width), nn.Linear(width // 8, width)
-
-    def forward(self, x: Any) -> Any:
-        return self.down(self.up(x).view(len(x), -1, 64).max(-1).values)
-
-
-class Tied(nn.Module):
-    def __init__(self, width: int = 32, words: int = 64) -> None:
-        super().__init__()
-        self.table = nn.Embedding(words, width)
-        self.blocks = nn.ModuleList(Residual(width) for _ in range(2))
-        self.head = nn.Linear(width, words, bias=False)
-        self.head.weight = self.table.weight
-
-    def forward(self, words: Any) -> Any:
-        x = self.table(words)
-        for block in self.blocks:
-            x = block(x)
-        return self.head(x)
-
-
-class Own(torch.autograd.Function):  # type: ignore[misc, name-defined]
-    """Its backward adds out of place, and uses what it added to once more."""
-
-    @staticmethod
-    def forward(ctx: Any, x: Any) -> Any:
-        return x + x
-
-    @staticmethod
-    def backward(ctx: Any, gradient: Any) -> Any:
-        copied = gradient.clone()
-        return (copied + gradient) * copied
-
-
-class Drawn(nn.Module):
-    """A network drawn from a seed, whose values are used again and again; some are watched by
-    hooks, kept, viewed or expanded.
-    """
-
-    def __init__(self, seed: int) -> None:
-        super().__init__()
-        self.draw, self.layer = random.Random(seed), nn.Linear(32, 32)
-        self.state, self.kept = self.draw.getstate(), ()
-
-    def forward(self, x: Any) -> Any:
-        self.draw.setstate(self.state)
-        values = [self.layer(x)]
-        for _ in range(12):
-            values.append(self.step(values))
-        return sum(values[-4:], torch.zeros(()))
-
-    def step(self, values: Sequence[Any]) -> Any:
-        a, b = self.draw.choice(values), self.draw.choice(values)
-        kind = self.draw.randrange(9)
-        if kind == 0:
-            a.retain_grad()
-        if kind == 1:
-            a.register_hook(lambda gradient: gradient + gradient.neg())
-        steps: list[Callable[[], Any]] = [
-            lambda: a.neg(),
-            lambda: a + b,
-            lambda: a - b,
-            lambda: a * b,
-            lambda: a.view(-1).view_as(a) + a.t().contiguous().t(),
-            lambda: Own.apply(a),
-            lambda: a + b.sum(0, keepdim=True),
-            lambda: torch.cat([a, b])[: len(a)] + b,
-            lambda: a.clone().neg_(),
-        ]
-        return steps[kind]()
-
-
-def mean_square(output: Any, batch: Any) -> Any:
-    return output.square().mean()
-
-
-def rows(count: int = 64) -> Any:
-    return torch.rand(count, 32)
-
-
-STEPS: dict[str, Callable[[], Step]] = {
-    "adapters": lambda: Step(nn.Sequential(*(Adapted() for _ in range(3))), rows()),
-    "adapters, a loss": lambda: Step(nn.Sequential(Adapted(), Adapted()), rows(), loss=mean_square),
-    "residual": lambda: Step(nn.Sequential(*(Residual() for _ in range(3))), rows()),
-    "experts": lambda: Step(nn.Sequential(Experts(), Experts()), rows(), loss=mean_square),
-    "highest": lambda: Step(nn.Sequential(Highest(), Highest()), rows(256), loss=mean_square),
-    "tied": lambda: Step(Tied(), torch.arange(64).view(4, 16), loss=mean_square),
-}
-
-
-def recorded(step: Step) -> RunRecord:
-    return profile(step, strategies=["remat"], plan=Plan(reps=1, warmup=0))
-
-
-def events_peak(step: Step) -> int:
-    """What is there before a pass, and the most that the events in it add up to, bytes."""
-    module, x, loss = step.module, step.args, step.loss or (lambda output, _: output.sum())
-
-    def one() -> None:
-        loss(module(x), x).backward()
-        module.zero_grad()
-
-    one()
-    tensors = {t.data_ptr(): t.nbytes for t in (*module.parameters(), x)}
-    activities = [torch.profiler.ProfilerActivity.CPU]
-    with (
-        collector_off(),
-        torch.profiler.profile(activities=activities, profile_memory=True) as seen,
-    ):
-        one()
-    events = seen.profiler.kineto_results.events()
-    now = highest = 0
-    for _, change in sorted((e.start_ns(), e.nbytes()) for e in events if e.name() == "[memory]"):
-        now += change
-        highest = max(highest, now)
-    return sum(tensors.values()) + highest
-
-
-@pytest.mark.parametrize("name", STEPS)
+@pytest.mark.parametrize("name", NAMES)
 def test_the_peak_is_that_of_a_pass_that_nobody_watches(name: str) -> None:
+    import torch
+
+    from tests.torch_summed import STEPS, events_peak, recorded
+
     torch.manual_seed(0)
     step = STEPS[name]()
     none, remat = recorded(step).rows
@@ -209,6 +38,11 @@ def test_the_peak_is_that_of_a_pass_that_nobody_watches(name: str) -> None:
 
 @pytest.mark.parametrize("seed", [*range(15), 100])
 def test_so_is_that_of_any_network(seed: int) -> None:
+    import torch
+
+    from ckptcli.torch import Step, ledger
+    from tests.torch_summed import Drawn, events_peak, mean_square
+
     torch.manual_seed(seed)
     step = Step(Drawn(seed), torch.rand(32, 32), loss=mean_square)
     with ledger(step.module) as account:
@@ -218,7 +52,9 @@ def test_so_is_that_of_any_network(seed: int) -> None:
 
 
 def test_a_derivative_that_is_computed_another_way_is_told() -> None:
-    step = Step(nn.Sequential(nn.Linear(32, 32), Products()), rows(), loss=mean_square)
+    from tests.torch_summed import STEPS, events_peak, recorded
+
+    step = STEPS["products"]()
     record = recorded(step)
     memory = record.rows[0].memory
     assert memory is not None
@@ -227,8 +63,3 @@ def test_a_derivative_that_is_computed_another_way_is_told() -> None:
         "above what PyTorch's allocator tells" in text and text.startswith("none: ")
         for text in record.warnings
     )
-
-
-class Products(nn.Module):
-    def forward(self, x: Any) -> Any:
-        return x.cumprod(1)
