@@ -44,6 +44,12 @@ EVERY_OPTION = [
     for name in COMMANDS
     for option in options_of(options_class(name))
 ]
+NEEDED = {
+    "format": ("--export", "-"),
+    "scheduler": ("--on", "dask"),
+    "slurm": ("--on", "slurm"),
+}
+"""What an option has an effect beside alone: a default of it counts nowhere else."""
 
 
 @pytest.fixture(autouse=True)
@@ -185,6 +191,7 @@ def test_a_flag_its_variable_and_its_key_give_the_same_value(
 ) -> None:
     command, value = command_of(name), another_value(option)
     arguments = ["x"] * (2 if name == "compare" else name in ("show", "ops"))
+    arguments += NEEDED.get(option.key, ())
     if option.name == "config_path":
         (tmp_path / "a b").write_text("")
     flags = flags_of(option, value)

@@ -20,6 +20,7 @@ from ckptcli.options.commands import options_class, options_classes
 from ckptcli.options.group import Options
 from ckptcli.options.listing import built, options_of, settings_of
 from ckptcli.options.option import Section
+from ckptcli.options.refusals import settled
 from ckptcli.options.variables import unknown_variables, variable_of
 
 if TYPE_CHECKING:
@@ -59,6 +60,8 @@ class OptionsCommand(click.Command):
         except click.BadParameter as error:
             _name_the_variable(error, ctx)
             raise
+        if not ctx.resilient_parsing:
+            self._let_give_way(ctx)
         warn(warnings, quiet=bool(ctx.params.get("quiet")))
         self._tell_what_a_found_file_sets(ctx)
         return rest
@@ -119,16 +122,31 @@ class OptionsCommand(click.Command):
         keys = [key for key, source in sources.items() if source is ParameterSource.DEFAULT_MAP]
         tell_what_is_set(ctx.meta[_META], keys, logs=self.name in LOGGING)
 
-    def _line(self, ctx: click.Context) -> Line:
-        from ckptcli.cli.line import DEFAULT, ORIGINS, Line
+    def _let_give_way(self, ctx: click.Context) -> None:
+        """A default that does not go together with what is nearer to the command line is none."""
+        options = options_of(self.options_class)
+        for name, value in settled(options, ctx.params, self._origins(ctx)).items():
+            is_default = value == next(of.default for of in options if of.name == name)
+            ctx.params[name] = value
+            if is_default:
+                ctx.set_parameter_source(name, ParameterSource.DEFAULT)
+
+    def _origins(self, ctx: click.Context) -> dict[str, str]:
+        from ckptcli.cli.line import ORIGINS
+        from ckptcli.options.origins import DEFAULT
 
         options = options_of(self.options_class)
         sources = {option.name: ctx.get_parameter_source(option.name) for option in options}
-        origins = {
+        return {
             name: DEFAULT if source is None else ORIGINS.get(source, DEFAULT)
             for name, source in sources.items()
         }
-        return Line(options, origins, ctx.meta[_META], ctx.meta[_WORDS])
+
+    def _line(self, ctx: click.Context) -> Line:
+        from ckptcli.cli.line import Line
+
+        options = options_of(self.options_class)
+        return Line(options, self._origins(ctx), ctx.meta[_META], ctx.meta[_WORDS])
 
 
 def options_command(

@@ -59,7 +59,7 @@ def command(options: RunOptions, line: Line) -> None:
 
 
 def _setting(option: Option, value: object, origin: str) -> Setting:
-    from ckptcli.cli.line import ENVIRONMENT, FLAG
+    from ckptcli.options.origins import ENVIRONMENT, FLAG
 
     sources = {FLAG: option.flag, ENVIRONMENT: variable_of(option.key)}
     return Setting(option.key, _plain(value), origin, sources.get(origin))
@@ -88,7 +88,7 @@ def _logger_value(found: FoundConfig, name: str) -> object:
 
 
 def _origin(in_file: bool) -> str:
-    from ckptcli.cli.line import DEFAULT, FILE
+    from ckptcli.options.origins import DEFAULT, FILE
 
     return FILE if in_file else DEFAULT
 

@@ -11,15 +11,13 @@ from typing import Generic, TypeVar
 import click
 
 from ckptcli.errors import CkptError, UsageError
-from ckptcli.options.output import ExportOptions, JsonOptions
+from ckptcli.options.output import STDOUT, ExportOptions, JsonOptions
 from ckptcli.report.closing import Closing
 from ckptcli.report.formats import Exporter
 from ckptcli.report.output import OutputFile
 from ckptcli.visible import visible
 
 Result = TypeVar("Result")
-
-STDOUT = "-"
 
 
 def stdout_is_data(options: ExportOptions, data: JsonOptions) -> bool:

@@ -9,8 +9,7 @@ from click.core import ParameterSource
 
 from ckptcli.config import FoundConfig
 from ckptcli.options.option import Option
-
-FLAG, ENVIRONMENT, FILE, DEFAULT = "flag", "environment", "file", "default"
+from ckptcli.options.origins import ENVIRONMENT, FILE, FLAG
 
 ORIGINS = {
     ParameterSource.COMMANDLINE: FLAG,

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ckptcli.cli.click_options import type_of
-from ckptcli.cli.line import ENVIRONMENT, FLAG
 from ckptcli.cli.settings import checked_defaults
 from ckptcli.config import named_config
 from ckptcli.errors import ConfigError, UsageError
@@ -20,7 +19,9 @@ from ckptcli.options.effects import Kind, takes
 from ckptcli.options.keywords import Keyword, keyword_lists, keyword_texts, shown_keyword
 from ckptcli.options.listing import built, options_of, values_of
 from ckptcli.options.option import Option
+from ckptcli.options.origins import ENVIRONMENT, FLAG, GRID
 from ckptcli.options.points import combined, lists_of
+from ckptcli.options.refusals import settled
 from ckptcli.options.subjects import EXPERIMENT
 from ckptcli.options.words import child_words
 from ckptcli.sweep.tasks import Task, files_in, key_of
@@ -84,13 +85,15 @@ def with_grid(options: SweepOptions, line: Line) -> SweepOptions:
     read = checked_defaults(replace(found, document={"ckpt": texts}), known)
     for unknown in read.unknown:
         raise ConfigError(f"grid file `{path}`: {unknown}")
-    settled = {name for name, origin in line.origins.items() if origin in (FLAG, ENVIRONMENT)}
+    nearer = {name for name, origin in line.origins.items() if origin in (FLAG, ENVIRONMENT)}
     values = {
         known[key].name: _converted(known[key], value)
         for key, value in read.values.items()
-        if known[key].name not in settled
+        if known[key].name not in nearer
     }
-    return built(SweepOptions, {**values_of(options), **values})
+    merged = {**values_of(options), **values}
+    origins = {**line.origins, **dict.fromkeys(values, GRID)}
+    return built(SweepOptions, {**merged, **settled(options_of(SweepOptions), merged, origins)})
 
 
 def _as_text(option: Option | None, value: Any) -> Any:

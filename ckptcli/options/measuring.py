@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ckptcli.options.group import Options
 from ckptcli.options.option import option
+from ckptcli.options.refusals import Refusal
 from ckptcli.options.subjects import EXPERIMENT, FUNCTION, MODULE, WORKLOAD
 
 MOST_SECONDS = 1e8
@@ -88,6 +89,7 @@ class RoundOptions(Options):
         "Memory alone: the exact account of one pass, and no times.",
         section="How to measure",
         subjects=_TIMED,
+        refuses=(Refusal(("reps", "processes")),),
     )
     processes: int = option(
         1,

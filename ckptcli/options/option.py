@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+from ckptcli.options.refusals import Refusal
 from ckptcli.options.subjects import SUBJECTS
 
 Kind = Literal[
@@ -68,6 +69,7 @@ class Option:
         library: the library whose engines alone look at it; "" for any.
         refused_by: the subjects for which it is refused instead of warned about: those where its
             loss would not be noticed.
+        refuses: the other options that it does not go together with.
         not_in_child: why a measuring child process does not get it; "" if it does.
         not_reproduced: why the command that measures again does not name it; "" if it does.
         named_if_changed: whether that command leaves it out at its default.
@@ -96,6 +98,7 @@ class Option:
     by_workload: bool = False
     library: str = ""
     refused_by: frozenset[str] = frozenset()
+    refuses: tuple[Refusal, ...] = ()
     not_in_child: str = ""
     not_reproduced: str = ""
     named_if_changed: bool = False

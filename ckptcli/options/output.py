@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from ckptcli.options.group import Options
 from ckptcli.options.option import option
+from ckptcli.options.refusals import Refusal
 from ckptcli.options.subjects import EXPERIMENT, FUNCTION, MODULE, WORKLOAD
 
 _PROFILES = frozenset({WORKLOAD, MODULE, FUNCTION})
 _LOST = frozenset({EXPERIMENT})
+STDOUT = "-"
 _BY_PARENT = "the parent writes the result"
 _LOOKS = "it says where the result goes, not what is measured"
 
@@ -20,6 +22,10 @@ class JsonOptions(Options):
         "Print one JSON object.",
         section="Output",
         key="json",
+        refuses=(
+            Refusal(("export_paths",), lambda _, path: path == STDOUT),
+            Refusal(("stats", "hist", "timeline")),
+        ),
         not_reproduced=_LOOKS,
     )
 
@@ -36,6 +42,7 @@ class ExportOptions(Options):
         metavar="FILE",
         names="file",
         has_blanks=True,
+        refuses=(Refusal(("format_name",), lambda paths, _: STDOUT not in paths, by_default=True),),
         not_from_found="a file that would be written",
         subjects=_PROFILES,
         refused_by=_LOST,

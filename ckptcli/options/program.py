@@ -4,10 +4,16 @@ from __future__ import annotations
 
 from ckptcli.options.group import Options
 from ckptcli.options.option import option
+from ckptcli.options.refusals import Refusal
 from ckptcli.options.subjects import EXPERIMENT, FUNCTION, MODULE, WORKLOAD
 
 _OF_STRATEGIES = frozenset({WORKLOAD, MODULE, FUNCTION})
 _OF_WORKLOADS = frozenset({WORKLOAD, EXPERIMENT})
+
+
+def _is_of_another_library(library: str) -> Refusal:
+    """Engines of other libraries than that of the user's own program."""
+    return Refusal(("engine_names",), lambda _, engine: engine.partition("-")[0] != library)
 
 
 class StrategyOptions(Options):
@@ -91,6 +97,7 @@ class PeerOptions(Options):
         key="module",
         metavar="FILE.py:MAKE|PACKAGE:MAKE",
         subjects=_OF_STRATEGIES,
+        refuses=(Refusal(("function_text",)), _is_of_another_library("torch")),
         not_from_found="code that would be run",
     )
 
@@ -161,6 +168,7 @@ class FunctionOptions(Options):
         key="function",
         metavar="FILE.py:MAKE",
         subjects=_OF_STRATEGIES,
+        refuses=(_is_of_another_library("jax"),),
     )
 
 

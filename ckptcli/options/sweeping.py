@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ckptcli.options.group import Options
 from ckptcli.options.option import option
+from ckptcli.options.refusals import Refusal
 
 _OF_THE_SWEEP = "it is about the whole sweep, not about a point of it"
 _FILE = "a file is read where the command line says so"
@@ -48,6 +49,10 @@ class PlaceOptions(Options):
         section="How to measure",
         key="on",
         choices=("local", "dask", "slurm"),
+        refuses=(
+            Refusal(("scheduler",), lambda place, _: place != "dask", by_default=True),
+            Refusal(("slurm_texts",), lambda place, _: place != "slurm", by_default=True),
+        ),
         not_in_child=_OF_THE_SWEEP,
         not_reproduced=_OF_THE_SWEEP,
     )

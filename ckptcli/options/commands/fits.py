@@ -20,6 +20,7 @@ from ckptcli.options.program import (
     StrategyOptions,
     TrainingOptions,
 )
+from ckptcli.options.refusals import Refusal
 from ckptcli.options.sweeping import ResultOptions
 from ckptcli.options.workload import WorkloadOptions
 
@@ -35,6 +36,7 @@ class OverOptions(Options):
         "MAKE.",
         metavar="NAME",
         default_text="n",
+        refuses=(Refusal(("keyword_texts",), lambda over, text: text.partition("=")[0] == over),),
         not_in_settings=_ONCE,
     )
     multiple_of: int = option(

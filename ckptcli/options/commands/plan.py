@@ -20,6 +20,7 @@ from ckptcli.options.program import (
     ShapeOptions,
     TrainingOptions,
 )
+from ckptcli.options.refusals import Refusal
 from ckptcli.options.subjects import FUNCTION, MODULE, WORKLOAD
 from ckptcli.options.workload import WorkloadOptions
 
@@ -37,6 +38,7 @@ class ProblemOptions(Options):
         key="graph",
         metavar="FILE",
         names="file",
+        refuses=(Refusal(("module_text", "function_text")),),
         not_in_settings=_ONCE,
     )
     budget_text: str | None = option(
@@ -44,6 +46,7 @@ class ProblemOptions(Options):
         "The most that may be resident at once: a number in the file's unit, or 64MiB, 8GB.",
         key="budget",
         metavar="SIZE",
+        refuses=(Refusal(("device_memory",)),),
         not_in_settings=_ONCE,
     )
     slots: int | None = option(
@@ -88,6 +91,7 @@ class HostOptions(Options):
         "Of a program: let values go to the host's memory, so many bytes of it at once.",
         key="host-memory",
         metavar="SIZE",
+        refuses=(Refusal(("planner_name",), lambda _, planner: planner == "cp-sat"),),
         not_in_settings=_ONCE,
         subjects=_OF_PROGRAMS,
     )
@@ -123,12 +127,14 @@ class RecordedOptions(Options):
         "What computing again costs: operations, the time of each op, or their number.",
         key="cost",
         choices=("flops", "time", "count"),
+        refuses=(Refusal(("is_fake",), lambda cost, _: cost == "time"),),
         default_text="flops; of a program with --pareto time",
         not_in_settings=_ONCE,
     )
     run: bool = option(
         False,
         "Run the plan: predicted beside measured, gradients against none's.",
+        refuses=(Refusal(("is_fake",)),),
         not_in_settings=_ONCE,
     )
     pareto: bool = option(
