@@ -18,6 +18,9 @@ from ckptcli.peers.jax_hlo import recomputed_by_op
 
 CHILD = "ckptcli.peers.jax_child"
 
+_DEFAULT_NAMED = {"xla_embed_ir_in_executable": False}
+"""What XLA does anyway: without an option JAX hands out the program that it compiled before."""
+
 
 def compiled_facts(lowered: Any, compiled: Any) -> Compiled:
     """What the program says of itself, before (`jax.stages.Lowered`) and after it is compiled.
@@ -36,6 +39,25 @@ def compiled_facts(lowered: Any, compiled: Any) -> Compiled:
 def compiled_plan(compiled: Any) -> Plan | None:
     """What the compiler planned for a program; None where it does not tell."""
     return _plan(_told(compiled.memory_analysis))
+
+
+def compiled_here(lowered: Any, compiled: Any) -> Any:
+    """The compiled program, or an equal one where it may come from the user's compilation cache:
+    JAX cannot pack again what it has read from there.
+    """
+    import jax
+    from jax.experimental.compilation_cache.compilation_cache import reset_cache
+
+    if not (jax.config.jax_compilation_cache_dir and jax.config.jax_enable_compilation_cache):
+        return compiled
+    # JAX asks once whether there is a cache, until it is reset.
+    jax.config.update("jax_enable_compilation_cache", False)
+    reset_cache()
+    try:
+        return lowered.compile(_DEFAULT_NAMED)
+    finally:
+        jax.config.update("jax_enable_compilation_cache", True)
+        reset_cache()
 
 
 def packed_program(compiled: Any, arguments: Any) -> Packed:

@@ -19,7 +19,12 @@ from ckptcli.checkpoint.strategies.base import LayerRegion
 from ckptcli.measure.compiled import Compiled, Plan
 from ckptcli.measure.memory import held_alone
 from ckptcli.peers.base import Again, Measured, Packed, Values, program_of, register
-from ckptcli.peers.jax_compiled import compiled_facts, compiled_plan, packed_program
+from ckptcli.peers.jax_compiled import (
+    compiled_facts,
+    compiled_here,
+    compiled_plan,
+    packed_program,
+)
 from ckptcli.workloads.base import Workload
 
 
@@ -221,7 +226,8 @@ class CompiledJaxNetwork(_JaxNetwork):
 
     def packed(self) -> Packed | None:
         with self.precision():
-            return packed_program(self._compiled, (self.parameters, self.x))
+            program = compiled_here(self._lowered, self._compiled)
+            return packed_program(program, (self.parameters, self.x))
 
 
 class EagerJaxNetwork(_JaxNetwork):
