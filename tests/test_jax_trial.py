@@ -80,6 +80,14 @@ def looping():
     return loss, W, X
 
 
+def masked():
+    def body(h, w):
+        return jax.checkpoint(lambda w, h: (h @ w) * (h @ w > 0))(w, h), None
+
+    w = jax.random.normal(jax.random.key(0), (2, 8, 8))
+    return lambda w, x: (jax.lax.scan(body, x, w)[0] ** 2).mean(), w, jnp.ones((16, 8))
+
+
 def offloading():
     def loss(w, x):
         for _ in range(3):
@@ -116,6 +124,7 @@ def test_constants_are_compared_by_their_bits(
     assert "none: " in capsys.readouterr().out
 
 
+@pytest.mark.slow
 @NEEDS_JAX
 @pytest.mark.parametrize("command", ["run", "check", "saved"])
 @pytest.mark.parametrize(
@@ -162,3 +171,10 @@ def test_what_goes_to_the_host_is_not_computed_again(
 ) -> None:
     row = rows_of(ran(capsys, f"{net}:offloading", "-s", "own"))["own"]
     assert "device_put" not in row["recomputed_by_op"]
+
+
+@pytest.mark.slow
+@NEEDS_JAX
+def test_the_sign_of_a_zero_fails_no_check(capsys: pytest.CaptureFixture[str], net: str) -> None:
+    assert run_command(["check", "--function", f"{net}:masked"]) == 0
+    assert "op by op 2 of 2 that are seen" in capsys.readouterr().out

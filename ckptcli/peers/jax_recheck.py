@@ -147,8 +147,12 @@ class Recheck:
 
 
 def recomputed(seen: Seen) -> EquationValue | None:
-    """What differs, bit for bit; None if nothing does."""
-    own, other = (_real(np.asarray(value)) for value in (seen.forward, seen.again))
+    """What differs, bit for bit but for the sign of a zero; None if nothing does.
+
+    XLA compiles the body of a scan on its own in either pass, and makes a product with a mask a
+    choice in one of them: -0.0 there, 0.0 here. Where that sign matters, a value after it tells.
+    """
+    own, other = (_real(np.asarray(value)) + 0.0 for value in (seen.forward, seen.again))
     difference = first_difference(own, other)
     if difference is None:
         return None
