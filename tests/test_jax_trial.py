@@ -88,6 +88,46 @@ def masked():
     return lambda w, x: (jax.lax.scan(body, x, w)[0] ** 2).mean(), w, jnp.ones((16, 8))
 
 
+def under(names):
+    policy = jax.checkpoint_policies.save_only_these_names(*names)
+    both = jax.checkpoint_policies.save_from_both_policies(
+        policy, jax.checkpoint_policies.nothing_saveable
+    )
+    call = jax.checkpoint(layer, policy=both)
+    return lambda w, x: checkpoint_name(call(w, x), "outside").sum(), W, X
+
+
+def mistyped():
+    return under(["prodct"])
+
+
+def outside():
+    return under(["outside"])
+
+
+def right():
+    return under(["product"])
+
+
+@jax.custom_vjp
+def ruled(x):
+    return jnp.sin(x)
+
+
+def ruled_forward(x):
+    kept = checkpoint_name(jnp.cos(x), "slope")
+    return jnp.sin(x), kept
+
+
+ruled.defvjp(ruled_forward, lambda kept, g: (kept * g,))
+
+
+def in_a_rule():
+    policy = jax.checkpoint_policies.save_only_these_names("slope")
+    call = jax.checkpoint(lambda w, x: ruled(x @ w), policy=policy)
+    return lambda w, x: call(w, x).sum(), W, X
+
+
 def offloading():
     def loss(w, x):
         for _ in range(3):
@@ -178,3 +218,40 @@ def test_what_goes_to_the_host_is_not_computed_again(
 def test_the_sign_of_a_zero_fails_no_check(capsys: pytest.CaptureFixture[str], net: str) -> None:
     assert run_command(["check", "--function", f"{net}:masked"]) == 0
     assert "op by op 2 of 2 that are seen" in capsys.readouterr().out
+
+
+@NEEDS_JAX
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("mistyped", "name `prodct`, which no value inside has (known there are product): give"),
+        ("outside", "name `outside`, which no value inside has, only one outside (known there"),
+        ("right", None),
+        ("in_a_rule", None),
+    ],
+)
+def test_a_name_of_a_policy_that_no_value_inside_has_is_told(
+    capsys: pytest.CaptureFixture[str], net: str, name: str, words: str | None
+) -> None:
+    assert run_command(["saved", "--function", f"{net}:{name}", "-s", "own"]) == 0
+    said = capsys.readouterr().err
+    assert (words or "") in said
+    assert said.count("goes by the name") == (words is not None)
+
+
+@pytest.mark.slow
+@NEEDS_JAX
+@pytest.mark.parametrize(
+    ("strategy", "words"),
+    [
+        ("remat:policy=save_only_these_names(prodct)", "no value has the name `prodct`"),
+        ("remat:policy=save_only_these_names(slope)", None),
+        ("remat:names=slope", None),
+    ],
+)
+def test_a_name_of_a_strategy_that_no_value_has_is_told(
+    capsys: pytest.CaptureFixture[str], net: str, strategy: str, words: str | None
+) -> None:
+    warnings = " ".join(ran(capsys, f"{net}:in_a_rule", "-s", strategy)["warnings"])
+    assert (words or "") in warnings
+    assert ("no value has the name" in warnings) == (words is not None)

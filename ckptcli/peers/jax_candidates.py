@@ -58,7 +58,7 @@ def candidates(
     """
     found = [Candidate(NONE)]
     found += [Candidate(OWN, OWN)] if has_checkpoints else []
-    names = sorted(names_in(program))
+    names = sorted(names_in(program.jaxpr))
     for place in [None, *_places(user, program, only)]:
         text = "" if place is None else f"{place.file}:{place.function}"
         found += _of_place(text, names)

@@ -61,9 +61,9 @@ def function_residuals(program: Differentiable, names: Sequence[str] = ()) -> li
     return sorted(found, key=lambda residual: -residual.bytes)
 
 
-def names_in(traced: Any) -> frozenset[str]:
-    """The names that `checkpoint_name` gives in a program."""
-    found = (_name_of(equation) for equation in equations(traced.jaxpr))
+def names_in(program: Any) -> frozenset[str]:
+    """The names that `checkpoint_name` gives in a `Jaxpr`."""
+    found = (_name_of(equation) for equation in equations(program))
     return frozenset(name for name in found if name)
 
 

@@ -27,6 +27,7 @@ from ckptcli.checkpoint.user_code import running
 from ckptcli.errors import ProgramError, UsageError
 from ckptcli.peers.jax_evaluate import equations, inner_programs, is_literal
 from ckptcli.peers.jax_function import SMALLER, UserFunction
+from ckptcli.peers.jax_names import unmet_names
 from ckptcli.peers.jax_places import source_of
 from ckptcli.peers.user_state import moved, user_state
 
@@ -67,7 +68,11 @@ def tried(user: UserFunction) -> Traced:
     _check_same(user, program, again, moved(before, after))
     _check_buffers(user, program)
     unreached = _check_differentiable(user, program)
-    notes = [*_notes(user, said, moved(before, after)), *_effects(program), *unreached]
+    notes = [
+        *_notes(user, said, moved(before, after)),
+        *_effects(program),
+        *unreached,
+    ]
     return Traced(program, notes)
 
 
@@ -200,7 +205,7 @@ def place_of(equation: Any) -> str:
 
 
 def _check_differentiable(user: UserFunction, traced: Any) -> Iterator[str]:
-    """A note on parameters that no gradient reaches, if some are.
+    """Notes on parameters that no gradient reaches, and on names that no value has.
 
     Raises:
         ProgramError: it cannot be differentiated, or no gradient reaches any.
@@ -226,7 +231,8 @@ def _check_differentiable(user: UserFunction, traced: Any) -> Iterator[str]:
             "flows to",
             "leave out stop_gradient, rounding and comparisons between parameters and loss",
         )
-    return iter([_unreached(user.text, unreached)] if unreached else [])
+    told = [_unreached(user.text, unreached)] if unreached else []
+    return iter([*told, *unmet_names(traced.jaxpr, program.jaxpr, user.text)])
 
 
 def _loop_at(program: Any) -> str:

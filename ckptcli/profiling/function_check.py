@@ -1,8 +1,8 @@
 """A JAX function of the user's own checked: gradients, finite differences, recomputed values.
 
 Invariant: a strategy passes only if its gradients are those of `none`, compiled and op by op, every
-value that could be seen came back bit for bit op by op, but for the sign of a zero, and every usable
-difference agrees.
+value that could be seen came back bit for bit op by op, but for the sign of a zero, and every
+usable difference agrees.
 """
 
 from __future__ import annotations

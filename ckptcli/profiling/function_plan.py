@@ -81,7 +81,7 @@ def plan_function(request: FunctionPlanRequest, tell: Tell) -> tuple[FunctionPla
     user = load_function(request.text)
     traced = tried(user)
     rows = FunctionRows(user, traced.program)
-    names = sorted(names_in(traced.program))
+    names = sorted(names_in(traced.program.jaxpr))
     known = candidates(user, traced.program, rows.has_checkpoints, request.place)
     planning = _Planning(request, user, rows)
     found = search(known, planning.traced, planning.compiled, tell)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -30,10 +29,13 @@ from ckptcli.peers.jax_function_rows import (
     EagerFunction,
     FunctionProgram,
     FunctionRows,
+    gradient_program,
     network_of,
     real_dtype,
 )
+from ckptcli.peers.jax_names import names_of_policy
 from ckptcli.peers.jax_not_finite import first_not_finite
+from ckptcli.peers.jax_policies import policy_of
 from ckptcli.peers.jax_saved import function_residuals, names_in
 from ckptcli.peers.jax_trial import blamed, tried
 from ckptcli.profiling.own_program import Finished, OwnRun, Tell, divergence
@@ -142,7 +144,7 @@ def profile_function(
         notes=[
             *traced.notes,
             *_rounding(user, expected),
-            *_without_names(strategies, traced.program),
+            *_without_names(strategies, rows),
             *(note for this in passes for note in _doubts(this, rows, len(engines) == 1)),
         ],
     )
@@ -251,11 +253,23 @@ def _rounding(user: UserFunction, expected: Expected) -> Iterator[str]:
         )
 
 
-def _without_names(strategies: Sequence[FunctionStrategy], traced: Any) -> Iterator[str]:
-    """Names that a strategy goes by and that no value has."""
-    known = names_in(traced)
+def _names_of(strategy: FunctionStrategy) -> list[str]:
+    """The names that a strategy or its policy goes by; none of one that JAX has no policy for."""
+    try:
+        return sorted(names_of_policy(policy_of(strategy)) | set(strategy.names))
+    except NoPeer:
+        return sorted(strategy.names)
+
+
+def _without_names(strategies: Sequence[FunctionStrategy], rows: FunctionRows) -> Iterator[str]:
+    """Names that a strategy goes by and no value has, be it inside of a derivative rule."""
+    asked = {strategy.name: _names_of(strategy) for strategy in strategies}
+    if not any(asked.values()):
+        return
+    arguments = rows.user.parameter_leaves(), rows.user.other_arrays()
+    known = names_in(gradient_program(rows.without, *arguments).jaxpr)
     for strategy in strategies:
-        for name in strategy.names:
+        for name in asked[strategy.name]:
             if name not in known:
                 yield (
                     f"{strategy.name}: no value has the name `{name}`"
