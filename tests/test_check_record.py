@@ -119,7 +119,7 @@ def test_where_runs_differ_the_measure_is_their_spread() -> None:
     assert lines[:3] == [
         "run-to-run spread   two passes of `none` lie 2.0e-07 apart: this library is not "
         "deterministic",
-        "gradients           1 of 2 are `none`'s, within the run-to-run spread",
+        "gradients           1 of 2 is `none`'s, within the run-to-run spread",
         "recomputed values   3 of 3 are the forward's, within the run-to-run spread",
     ]
     assert not found.passed

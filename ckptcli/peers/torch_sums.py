@@ -85,7 +85,8 @@ def _references_of_one_owner() -> tuple[int, int]:
         loss = (middle.sin() + middle.cos()).sum()
         with _Seen() as seen:
             torch.autograd.grad(loss, x)
-    return seen.references
+    references: tuple[int, int] = seen.references
+    return references
 
 
 def _references(tensor: torch.Tensor) -> tuple[int, int]:
