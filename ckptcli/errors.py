@@ -127,7 +127,7 @@ class DtypeError(EngineError):
 
 
 class OperandError(EngineError):
-    """An operand that is not a tensor."""
+    """An operand that is not a tensor, or data that none can be made of."""
 
 
 class DeviceError(EngineError):

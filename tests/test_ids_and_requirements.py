@@ -14,7 +14,7 @@ import pytest
 from ckptcli import Tensor, cat, device
 from ckptcli.autodiff.functions import silu
 from ckptcli.checkpoint.strategies.registry import parse_strategy
-from ckptcli.errors import DeviceError, DtypeError, NotALeafError, ShapeError
+from ckptcli.errors import DeviceError, DtypeError, NotALeafError, OperandError, ShapeError
 from ckptcli.graph import Requirement
 from tests.helpers import backward, gradient, leaf, watched
 
@@ -281,3 +281,15 @@ def test_an_index_that_is_not_a_slice_is_refused(index: Any) -> None:
     dev, _ = watched("none")
     with pytest.raises(ShapeError, match="use a slice for each dim"):
         leaf(dev, M)[index]
+
+
+@pytest.mark.parametrize(
+    ("data", "dtype", "words"),
+    [
+        ([[1.0], [2.0, 3.0]], None, "cannot be made of this list: .*; give numbers, in lists of"),
+        ("one", "float32", "cannot be made of this str: .*'one'"),
+    ],
+)
+def test_data_that_no_tensor_can_be_made_of(data: object, dtype: str | None, words: str) -> None:
+    with pytest.raises(OperandError, match=words):
+        device("numpy").tensor(data, dtype)

@@ -20,7 +20,7 @@ from ckptcli.checkpoint.strategies.balanced import BalancedCheckpointing
 from ckptcli.checkpoint.strategies.base import LayerRegion, Strategy
 from ckptcli.checkpoint.strategies.none import NoCheckpointing
 from ckptcli.checkpoint.strategies.registry import parse_strategy
-from ckptcli.errors import DeviceError
+from ckptcli.errors import DeviceError, OperandError
 from ckptcli.events import LayersEnded, LayerStarted, RegionOpened, Sink
 from ckptcli.graph import Answer, Node, fresh_node_ids, leaf_node, process_node_ids
 
@@ -186,8 +186,16 @@ class Device:
 
         Raises:
             DtypeError: a dtype that the backend does not have.
+            OperandError: lists of different lengths, or what is no number of the dtype.
         """
-        return new_leaf(self.backend.asarray(data, dtype, copy), self, tracked=0)
+        try:
+            array = self.backend.asarray(data, dtype, copy)
+        except ValueError as error:
+            raise OperandError(
+                f"a tensor cannot be made of this {type(data).__name__}: {error}",
+                "give numbers, in lists of one length at each depth, or an array",
+            ) from error
+        return new_leaf(array, self, tracked=0)
 
     def tracked_leaf(self, leaf: Tensor) -> Tensor:
         """The leaf that `require_grad()` gives: the same value and id, with its gradient kept."""
