@@ -128,6 +128,10 @@ def in_a_rule():
     return lambda w, x: call(w, x).sum(), W, X
 
 
+def of_ckpt(value):
+    return value.op == "matmul"
+
+
 def offloading():
     def loss(w, x):
         for _ in range(3):
@@ -255,3 +259,15 @@ def test_a_name_of_a_strategy_that_no_value_has_is_told(
     warnings = " ".join(ran(capsys, f"{net}:in_a_rule", "-s", strategy)["warnings"])
     assert (words or "") in warnings
     assert ("no value has the name" in warnings) == (words is not None)
+
+
+@NEEDS_JAX
+@pytest.mark.parametrize("command", ["saved", "run"])
+def test_a_policy_that_jax_cannot_call_is_named(
+    capsys: pytest.CaptureFixture[str], net: str, command: str
+) -> None:
+    arguments = ["--function", f"{net}:right", "-s", f"remat:policy={net}:of_ckpt"]
+    assert run_command([command, *arguments]) == 2
+    said = capsys.readouterr().err
+    assert f"Error: policy `{net}:of_ckpt` failed: " in said
+    assert "JAX calls it as `policy(primitive, *shapes, **parameters)`" in said

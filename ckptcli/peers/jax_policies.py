@@ -100,4 +100,15 @@ def _of_the_users(text: str) -> Any:
         raise UsageError(
             f"policy `{text}` is not a function", "it takes a primitive, and is JAX's own"
         )
-    return policy
+
+    def asked(*arguments: Any, **parameters: Any) -> Any:
+        try:
+            return policy(*arguments, **parameters)
+        except Exception as error:  # whatever a policy of the user's raises
+            raise UsageError(
+                f"policy `{text}` failed: {type(error).__name__}: {error}",
+                "JAX calls it as `policy(primitive, *shapes, **parameters)`; one that is given a "
+                "ValueInfo is ckpt's own",
+            ) from error
+
+    return asked
