@@ -264,7 +264,7 @@ def test_a_subject_of_run_check_saved_and_plan(ckpt: Command, tree: Path) -> Non
     assert "none: " in ckpt("run", *beads, "--reps", "1")
     checked = ckpt("check", *beads, code=5)
     assert (
-        "ten beads\nall: passed\n  gradients           1 of 1 are `none`'s, bit for bit" in checked
+        "ten beads\nall: passed\n  gradients           1 of 1 is `none`'s, bit for bit" in checked
     )
     assert "nine beads\nhalf: FAILED" in checked
     assert "bead: element [0]: 1.0 became 2.0 (not a number), moved by +1.00e+00" in checked

@@ -13,6 +13,7 @@ PACKAGE = Path(__file__).parent.parent / "ckptcli"
 
 WITHOUT = {
     "test_html_browser.py": "needs a browser",
+    "test_jax_cache.py": "loads JAX",
     "test_points_engines.py": "loads PyTorch and JAX",
     "test_properties.py": "is one search through hundreds of programs",
     "test_torch_backend.py": "loads PyTorch, which takes seconds",
