@@ -206,7 +206,7 @@ def narrow(rounds: int) -> None:
     show("none / HIPS autograd", result["none"] / result["autograd"], 0.14)
     show("balanced / none", result["balanced"] / result["none"], 1.5)
     show("balanced / PyTorch eager", result["balanced"] / result["torch"], 0.9)
-    show("remat, a region a layer / none", result["remat"] / result["none"], 2.3, 1.7)
+    show("remat, a region a layer / none", result["remat"] / result["none"], 2.1, 1.7)
 
 
 def chain(rounds: int) -> None:

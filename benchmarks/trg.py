@@ -170,8 +170,9 @@ def main() -> None:
     for name, program in programs.items():
         found = "  ".join(f"{number:.15f}" for number in program(options.beta))
         print(f"  {name:<20} {times[name][0]:9.3f} s {steady[name]:8.4f} s   {found}")
-    show("residuals: ours / JAX", steady["ckpt residuals"] / steady["jax residuals"], 1.0)
-    show("replay: ours / JAX", steady["ckpt replay"] / steady["jax replay"], 1.0)
+    show("value: ours / JAX", steady["ckpt value"] / steady["jax value"], 0.95)
+    show("residuals: ours / JAX", steady["ckpt residuals"] / steady["jax residuals"], 0.9, 0.75)
+    show("replay: ours / JAX", steady["ckpt replay"] / steady["jax replay"], 0.7)
     show("ours: replay / residuals", steady["ckpt replay"] / steady["ckpt residuals"], 1.6)
     autograd = steady["ckpt residuals"] / steady["autograd residuals"]
     show("residuals: ours / HIPS autograd", autograd, 1.0)
