@@ -17,11 +17,12 @@ from ckptcli import Plan, Tensor, device
 from ckptcli.autodiff.regions import checkpoint
 from ckptcli.checkpoint.strategies.registry import parse_strategy
 from ckptcli.cli.main import run_command
+from ckptcli.events import BackwardStarted, Recorder
 from ckptcli.measure.judge import judge
 from ckptcli.profiling.memory_pass import MemoryPass, memory_pass
 from ckptcli.profiling.profile import profile
 from ckptcli.workloads.silu import SiluWorkload
-from tests.helpers import leaf, unwatched
+from tests.helpers import leaf, of_type, required, unwatched
 from tests.regions import Program, own_output, run, runs_again, sin
 
 # strategy -> tensors held without parameters and input, matmuls and sigmoids computed again
@@ -247,3 +248,27 @@ def _held_values(root: Tensor) -> list[Any]:
             kept = (*node.saved_values, *node.backup_values)
             values += [value for value in kept if value is not None]
     return values
+
+
+@pytest.mark.parametrize(
+    ("strategy", "counts"),
+    [
+        ("remat", {0: 1, 1: 2, 2: 2, 3: 2, 6: 2, 9: 2}),
+        ("remat:every=2", {0: 1, 1: 2, 2: 2, 3: 2, 9: 2}),
+        ("segments:1", {0: 1, 1: 2, 2: 2, 3: 2}),
+        (
+            "remat:policy=dots_saveable",
+            {1: 1, 2: 1, 3: 1, 4: 3, 6: 1, 7: 3, 9: 1, 10: 3},
+        ),
+    ],
+)
+def test_what_a_region_takes_from_outside_is_required_once(
+    strategy: str, counts: dict[int, int]
+) -> None:
+    """By the region, beside each step that holds it; and nothing of it is dropped."""
+    recorder = Recorder()
+    dev = device().autodiff().gradient_checkpointing(parse_strategy(strategy))
+    SiluWorkload(3, 4).load(dev.watched_by(recorder)).forward().root.backward()
+    assert required(recorder.events) == counts
+    (started,) = of_type(recorder.events, BackwardStarted)
+    assert started.dropped_backups == ()
