@@ -24,8 +24,10 @@ needs_full = pytest.mark.skipif(not FULL.exists(), reason="this system has no /d
 
 
 def environment(unbuffered: bool) -> dict[str, str]:
+    """Without bytecode: Python leaves a file of it cut off at the limit, on which others trip."""
     rest = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
-    return {**rest, "PYTHONUNBUFFERED": "1"} if unbuffered else rest
+    own = {"PYTHONUNBUFFERED": "1"} if unbuffered else {}
+    return {**rest, **own, "PYTHONDONTWRITEBYTECODE": "1"}
 
 
 @pytest.mark.sampled(7)
